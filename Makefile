@@ -1,0 +1,30 @@
+# Thin entry points; each line is one call. `scripts/bootstrap` is the only installer.
+.PHONY: setup build demo test test-slow asan tsan fuzz bench lint format wheel bundle check clean
+
+setup:
+	@scripts/bootstrap
+build: setup
+	@scripts/build
+demo: build
+	@scripts/demo
+test: build
+	@scripts/test
+test-slow: build
+	@scripts/test --slow
+asan: setup
+	@scripts/sanitize asan
+tsan: setup
+	@scripts/sanitize tsan
+fuzz: setup
+	@scripts/fuzz
+bench: build
+	@scripts/bench
+lint: build
+	@scripts/lint
+format:
+	@scripts/lint --fix
+wheel: setup
+	@scripts/wheel
+check: test test-slow asan tsan lint fuzz
+clean:
+	rm -rf build dist demo_out

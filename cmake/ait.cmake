@@ -1,0 +1,35 @@
+# Helpers that every CMakeLists.txt of ait uses, and the warnings all of them build with.
+
+add_library(ait_warnings INTERFACE)
+target_compile_options(ait_warnings INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
+  -Woverloaded-virtual -Wcast-align -Werror)
+
+# ait_library(name SOURCES a.cpp … [DEPS lib …] [LINK third::party …])
+#
+# Declares src/<name> as the target ait::<name>. DEPS are the ait libraries it may include; the test
+# `architecture` reads the same lists and fails on an undeclared #include "library/…".
+function(ait_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LINK" ${ARGN})
+  add_library(ait_${name} STATIC ${ARG_SOURCES})
+  add_library(ait::${name} ALIAS ait_${name})
+  target_include_directories(ait_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(ait_${name} PRIVATE ait_warnings)
+  foreach(dep IN LISTS ARG_DEPS)
+    target_link_libraries(ait_${name} PUBLIC ait::${dep})
+  endforeach()
+  target_link_libraries(ait_${name} PUBLIC ${ARG_LINK})
+endfunction()
+
+# ait_test(name SOURCES a_test.cpp … DEPS lib … [LABELS slow …] [LINK third::party …])
+function(ait_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS;LINK" ${ARGN})
+  add_executable(${name}_test ${ARG_SOURCES})
+  target_link_libraries(${name}_test PRIVATE ait_warnings GTest::gmock GTest::gtest_main ${ARG_LINK})
+  foreach(dep IN LISTS ARG_DEPS)
+    target_link_libraries(${name}_test PRIVATE ait::${dep})
+  endforeach()
+  target_compile_definitions(${name}_test PRIVATE AIT_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  gtest_discover_tests(${name}_test TEST_PREFIX ${name}: DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120)
+endfunction()

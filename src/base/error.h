@@ -1,0 +1,85 @@
+// How every part of ait says that something went wrong.
+//
+//   Result<Tensor> read(const std::string& path) {
+//     if (bytes < kHeaderBytes)
+//       return Error(ErrorCode::kCorrupt, path, 0) << "the npy header is cut off after " << bytes << " bytes";
+//     …
+//   }
+//   auto tensor = read(path);
+//   if (!tensor) return tensor.error().text();   // "x.npy: the npy header is cut off … (at byte 0)"
+//
+// Everything that reads outside data returns Result. A message is one sentence: what is wrong, what was
+// expected, and what to do. Exceptions are left to bad_alloc and the standard library.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace ait {
+
+enum class ErrorCode : uint8_t {
+  kNotFound,     // the path does not exist
+  kUnreadable,   // it exists but cannot be opened, read or mapped; a folder where a file is meant
+  kUnwritable,   // a result cannot be stored: full disk, read-only folder
+  kCorrupt,      // the content breaks its own format
+  kUnsupported,  // well-formed, but a variant or type that ait does not handle
+  kRefused,      // content that would run code if obeyed
+  kUsage,        // the caller asked for something that makes no sense
+  kInterrupted,  // stopped by the user
+};
+
+class Error {
+ public:
+  static constexpr uint64_t kNoOffset = ~uint64_t{0};
+
+  explicit Error(ErrorCode code, std::string path = {}, uint64_t offset_bytes = kNoOffset)
+      : code_(code), path_(std::move(path)), offset_bytes_(offset_bytes) {}
+
+  ErrorCode code() const { return code_; }
+  const std::string& path() const { return path_; }
+  const std::string& message() const { return message_; }
+  uint64_t offset_bytes() const { return offset_bytes_; }
+
+  // "path: message (at byte N)", on one line, control characters made visible.
+  std::string text() const;
+
+  Error& operator<<(std::string_view words) & {
+    message_ += words;
+    return *this;
+  }
+  template <typename T>
+    requires std::is_integral_v<T>
+  Error& operator<<(T value) & {
+    message_ += std::to_string(value);
+    return *this;
+  }
+  template <typename T>
+  Error&& operator<<(const T& value) && {
+    static_cast<Error&>(*this) << value;
+    return std::move(*this);
+  }
+
+ private:
+  ErrorCode code_;
+  std::string path_;
+  std::string message_;
+  uint64_t offset_bytes_;
+};
+
+template <typename T>
+using Result = tl::expected<T, Error>;
+
+// `return fail(error)` where the compiler cannot convert Error to Result by itself.
+inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+
+// What errno says, as words: "No space left on device".
+std::string system_message(int error_number);
+
+// Text of outside origin made fit for one line of a terminal: control bytes become \xNN, long text is cut.
+std::string printable(std::string_view text, size_t max_bytes = 200);
+
+}  // namespace ait

@@ -1,0 +1,47 @@
+// Read-only bytes of a file, mapped rather than read, so that a tensor of any size costs no memory of ours.
+//
+//   auto file = MappedFile::open(path);
+//   if (!file) return fail(file.error());
+//   std::span<const std::byte> bytes = (*file)->bytes();
+//
+// Shared by every tensor that lies in the file; the mapping goes when the last of them does.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+
+namespace ait {
+
+class MappedFile {
+ public:
+  // Fails on a missing path, a folder, anything that is not a regular file, and on lack of permission.
+  // An empty file maps to no bytes.
+  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+
+  // Bytes of our own making (a decompressed member) in an unlinked temporary file: page cache that the
+  // kernel can write out, not anonymous memory. `fill` gets exactly `size` writable bytes.
+  static Result<std::shared_ptr<const MappedFile>> temporary(
+      size_t size, const std::function<Result<void>(std::span<std::byte>)>& fill);
+
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::string& path() const { return path_; }
+
+ private:
+  MappedFile(std::string path, const std::byte* data, size_t size)
+      : path_(std::move(path)), data_(data), size_(size) {}
+
+  std::string path_;
+  const std::byte* data_;
+  size_t size_;
+};
+
+}  // namespace ait

@@ -1,0 +1,115 @@
+// Everything that is measured of two tensors, in one pass over their bytes.
+//
+//   Request request;                              // the seven metrics of the reports, NaN and Inf left out
+//   auto c = compare(golden.view(), actual.view(), request);
+//   if (!c) return fail(c.error());               // kUsage: element counts differ
+//   if (c->cosine_similarity < 0.999) …
+//
+// Element i of one tensor is held against element i of the other in row-major order; shapes are the caller's
+// business (compare/measure.h). Sums are in double with a fixed reduction order, so that the answer does not
+// depend on the thread count. Formulas and their derivation: docs/metrics.md. Thread-safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/error.h"
+#include "tensor/tensor.h"
+
+namespace ait::metrics {
+
+// Golden values no larger than this count as zero in the masked relative error (the old tools' float32 epsilon).
+inline constexpr double kMaskEpsilon = 0x1p-23;
+
+// How |m - g| is related to g for max_relative_error, mean_relative_error and the pass counts.
+enum class RelativeError : uint8_t {
+  kMasked,  // |m/g - 1| where |g| > relative_epsilon, else 0           (reports of compare)
+  kPlain,   // |m - g| / |g|; 0/0 is 0, x/0 is Inf                      (opcheck)
+  kDamped,  // |m - g| / (|g| + relative_epsilon)                       (API pre-check)
+};
+
+// What a position counts for when either side is NaN or infinite there.
+enum class NonFinite : uint8_t {
+  kSkip,      // it is counted and left out of every metric
+  kWithhold,  // one such position and no metric is given (the old tools)
+};
+
+inline constexpr size_t kMaxThresholds = 4;
+
+struct Request {
+  RelativeError relative = RelativeError::kMasked;
+  double relative_epsilon = kMaskEpsilon;
+  bool mask_absolute = false;  // absolute errors count 0 where |g| <= relative_epsilon (the old tools)
+  NonFinite non_finite = NonFinite::kSkip;
+  bool kl = true;
+  bool rows = false;  // also the worst row and KL row by row; a row is the last dimension of golden
+  // Elements whose relative error is below thresholds[k] are counted in Comparison::passes[k].
+  std::array<double, kMaxThresholds> thresholds{};
+  size_t threshold_count = 0;
+  size_t threads = 1;  // 0: all cores
+};
+
+// Values of one tensor alone. minimum, maximum and mean are NaN where the tensor holds a NaN.
+struct Statistics {
+  size_t elements = 0;
+  size_t nan = 0;
+  size_t positive_inf = 0;
+  size_t negative_inf = 0;
+  size_t zeros = 0;
+  double minimum = 0;
+  double maximum = 0;
+  double mean = 0;
+  double l1_norm = 0;  // norms are over the finite elements
+  double l2_norm = 0;
+
+  size_t non_finite() const { return nan + positive_inf + negative_inf; }
+};
+
+struct RowFinding {
+  size_t rows = 0;
+  size_t worst_row = 0;          // the one with the lowest cosine, the first of equals
+  double worst_row_cosine = 1;
+  double kl_mean = 0;            // of KL taken row by row, where Request::kl
+  double kl_max = 0;
+};
+
+struct Comparison {
+  size_t elements = 0;
+  size_t compared = 0;    // positions finite on both sides
+  bool identical = false; // every element has the same bits, or the same value where the types differ
+  bool withheld = false;  // NonFinite::kWithhold and something was not finite: the metrics below are unset
+
+  double cosine_similarity = 0;
+  double max_relative_error = 0;
+  double mean_relative_error = 0;
+  double max_absolute_error = 0;
+  double mean_absolute_error = 0;
+  double kl_divergence = 0;
+  double relative_euclidean_distance = 0;  // Inf where golden is all zero and actual is not
+
+  size_t differing = 0;             // positions whose values differ (NaN equals NaN); exact for every integer type
+  size_t zero_golden_mismatch = 0;  // |g| <= relative_epsilon and m != g: hidden from the relative error
+  bool non_finite_agree = true;     // NaN, +Inf and -Inf stand at the same positions on both sides
+  size_t worst_index = 0;           // flat index of the largest absolute error, the first of equals
+  double worst_golden = 0;
+  double worst_actual = 0;
+  bool golden_zero = false;         // every compared element of that side is 0
+  bool actual_zero = false;
+  std::array<size_t, kMaxThresholds> passes{};
+
+  Statistics golden;
+  Statistics actual;
+  std::optional<RowFinding> row;
+};
+
+// Complex tensors are compared as twice as many reals; packed 4-bit types byte for byte as unsigned integers.
+Result<Comparison> compare(const TensorView& golden, const TensorView& actual, const Request& request);
+
+Statistics statistics(const TensorView& tensor, size_t threads = 1);
+
+// Counts of finite values in `bins` equal steps from minimum to maximum; empty where there is no finite value.
+std::vector<size_t> histogram(const TensorView& tensor, const Statistics& of, size_t bins);
+
+}  // namespace ait::metrics
