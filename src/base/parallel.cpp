@@ -1,8 +1,11 @@
 #include "base/parallel.h"
 
 #include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+
+#include <optional>
 
 namespace ait {
 
@@ -15,6 +18,10 @@ void parallel_for(size_t count, size_t threads, const std::function<void(size_t)
     for (size_t i = 0; i < count; ++i) body(i);
     return;
   }
+  // More threads than cores must be asked for twice: TBB caps its workers globally too.
+  std::optional<tbb::global_control> raised;
+  if (threads > available_threads())
+    raised.emplace(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(threads == 0 ? tbb::task_arena::automatic : static_cast<int>(threads));
   arena.execute([&] {
     tbb::parallel_for(

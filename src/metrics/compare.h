@@ -1,26 +1,31 @@
 // Everything that is measured of two tensors, in one pass over their bytes.
 //
-//   Request request;                              // the seven metrics of the reports, NaN and Inf left out
-//   auto c = compare(golden.view(), actual.view(), request);
-//   if (!c) return fail(c.error());               // kUsage: element counts differ
-//   if (c->cosine_similarity < 0.999) …
+//   Request request;                              // the seven metrics of the reports, NaN and Inf
+//   left out auto c = compare(golden.view(), actual.view(), request); if (!c) return
+//   fail(c.error());               // kUsage: element counts differ if (c->cosine_similarity <
+//   0.999) …
 //
-// Element i of one tensor is held against element i of the other in row-major order; shapes are the caller's
-// business (compare/measure.h). Sums are in double with a fixed reduction order, so that the answer does not
-// depend on the thread count. Formulas and their derivation: docs/metrics.md. Thread-safe.
+// Element i of one tensor is held against element i of the other in row-major order; shapes are the
+// caller's business (compare/measure.h). Sums are in double with a fixed reduction order, so that
+// the answer does not depend on the thread count. Formulas and their derivation: docs/metrics.md.
+// Thread-safe.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "tensor/tensor.h"
 
 namespace ait::metrics {
 
-// Golden values no larger than this count as zero in the masked relative error (the old tools' float32 epsilon).
+// Golden values no larger than this count as zero in the masked relative error (the old tools'
+// float32 epsilon).
 inline constexpr double kMaskEpsilon = 0x1p-23;
 
 // How |m - g| is related to g for max_relative_error, mean_relative_error and the pass counts.
@@ -41,7 +46,8 @@ inline constexpr size_t kMaxThresholds = 4;
 struct Request {
   RelativeError relative = RelativeError::kMasked;
   double relative_epsilon = kMaskEpsilon;
-  bool mask_absolute = false;  // absolute errors count 0 where |g| <= relative_epsilon (the old tools)
+  bool mask_absolute =
+      false;  // absolute errors count 0 where |g| <= relative_epsilon (the old tools)
   NonFinite non_finite = NonFinite::kSkip;
   bool kl = true;
   bool rows = false;  // also the worst row and KL row by row; a row is the last dimension of golden
@@ -51,35 +57,41 @@ struct Request {
   size_t threads = 1;  // 0: all cores
 };
 
-// Values of one tensor alone. minimum, maximum and mean are NaN where the tensor holds a NaN.
-struct Statistics {
+// Values of one tensor alone. minimum, maximum and mean are NaN where the tensor holds a NaN, and
+// meaningless where it has no elements.
+struct Side {
   size_t elements = 0;
   size_t nan = 0;
   size_t positive_inf = 0;
   size_t negative_inf = 0;
-  size_t zeros = 0;
   double minimum = 0;
   double maximum = 0;
   double mean = 0;
-  double l1_norm = 0;  // norms are over the finite elements
-  double l2_norm = 0;
+  double l2_norm = 0;  // over the finite elements
 
-  size_t non_finite() const { return nan + positive_inf + negative_inf; }
+  size_t inf() const { return positive_inf + negative_inf; }
+  size_t non_finite() const { return nan + inf(); }
+};
+
+struct Statistics : Side {
+  double l1_norm = 0;  // over the finite elements
 };
 
 struct RowFinding {
   size_t rows = 0;
-  size_t worst_row = 0;          // the one with the lowest cosine, the first of equals
+  size_t worst_row = 0;  // the one with the lowest cosine, the first of equals
   double worst_row_cosine = 1;
-  double kl_mean = 0;            // of KL taken row by row, where Request::kl
+  double kl_mean = 0;  // of KL taken row by row, where Request::kl
   double kl_max = 0;
 };
 
 struct Comparison {
   size_t elements = 0;
-  size_t compared = 0;    // positions finite on both sides
-  bool identical = false; // every element has the same bits, or the same value where the types differ
-  bool withheld = false;  // NonFinite::kWithhold and something was not finite: the metrics below are unset
+  size_t compared = 0;  // positions finite on both sides
+  bool identical =
+      false;  // every element has the same bits, or the same value where the types differ
+  bool withheld =
+      false;  // NonFinite::kWithhold and something was not finite: the metrics below are unset
 
   double cosine_similarity = 0;
   double max_relative_error = 0;
@@ -89,27 +101,40 @@ struct Comparison {
   double kl_divergence = 0;
   double relative_euclidean_distance = 0;  // Inf where golden is all zero and actual is not
 
-  size_t differing = 0;             // positions whose values differ (NaN equals NaN); exact for every integer type
-  size_t zero_golden_mismatch = 0;  // |g| <= relative_epsilon and m != g: hidden from the relative error
-  bool non_finite_agree = true;     // NaN, +Inf and -Inf stand at the same positions on both sides
-  size_t worst_index = 0;           // flat index of the largest absolute error, the first of equals
+  size_t differing =
+      0;  // positions whose values differ (NaN equals NaN); exact for every integer type
+  size_t zero_golden_mismatch =
+      0;  // |g| <= relative_epsilon and m != g: hidden from the relative error
+  bool non_finite_agree = true;  // NaN, +Inf and -Inf stand at the same positions on both sides
+  size_t worst_index = 0;        // flat index of the largest absolute error, the first of equals
   double worst_golden = 0;
   double worst_actual = 0;
-  bool golden_zero = false;         // every compared element of that side is 0
+  bool golden_zero = false;  // every compared element of that side is 0
   bool actual_zero = false;
   std::array<size_t, kMaxThresholds> passes{};
 
-  Statistics golden;
-  Statistics actual;
+  Side golden;
+  Side actual;
   std::optional<RowFinding> row;
 };
 
-// Complex tensors are compared as twice as many reals; packed 4-bit types byte for byte as unsigned integers.
-Result<Comparison> compare(const TensorView& golden, const TensorView& actual, const Request& request);
+// Complex tensors are compared as twice as many reals; packed 4-bit types byte for byte as unsigned
+// integers.
+Result<Comparison> compare(const TensorView& golden, const TensorView& actual,
+                           const Request& request);
 
 Statistics statistics(const TensorView& tensor, size_t threads = 1);
 
-// Counts of finite values in `bins` equal steps from minimum to maximum; empty where there is no finite value.
+// The vector instruction sets this CPU can run, best first, and the one in use ("AVX3", "AVX2",
+// "SSE4", …).
+std::vector<std::string> simd_targets();
+std::string simd_target();
+// For tests and benchmarks: use only this one from now on, or the best again with an empty name.
+// False if unknown. Not thread-safe.
+bool force_simd_target(std::string_view name);
+
+// Counts of finite values in `bins` equal steps from minimum to maximum; empty where there is no
+// finite value.
 std::vector<size_t> histogram(const TensorView& tensor, const Statistics& of, size_t bins);
 
 }  // namespace ait::metrics

@@ -1,0 +1,58 @@
+// The vector kernels, one call per block. Each is compiled for every instruction set and chosen at
+// run time. All take plain (row-major, native) data; alignment does not matter. Internal to this
+// library.
+#pragma once
+
+#include <cstddef>
+
+#include "metrics/block.h"
+
+namespace ait::metrics {
+
+// Fast path of the default request: any two of the types with has_fast_kernel(). Where a value is
+// not finite or beyond 2^100 the result's gg or mm says so (see is_clean) and the block must go to
+// pair_block_f64.
+void pair_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
+                    size_t elements, double max_relative, PairBlock& out);
+inline bool is_clean(const PairBlock& block) {
+  constexpr double kLimit = 0x1p200;
+  return block.gg < kLimit && block.mm < kLimit;  // false for NaN
+}
+
+// Every definition of relative error, thresholds and masks, on finite doubles. `difference` holds m
+// - g where that is not simply the rounded difference (64-bit integers), else null.
+void pair_block_f64(const double* golden, const double* actual, const double* difference,
+                    size_t elements, const Request& request, const Scales& scales, PairBlock& out);
+
+// KL sums of finite doubles.
+void kl_block_f64(const double* golden, const double* actual, size_t elements, KlSums& out);
+
+// The same in float32 lanes for blocks whose sides differ by at most kFastKlMaxDifference and whose
+// values stay within ±kFastKlMaxValue: relative error of the resulting divergence about 1e-7, see
+// docs/metrics.md.
+inline constexpr double kFastKlMaxDifference = 0x1p-4;
+inline constexpr double kFastKlMaxValue = 0x1p15;
+void kl_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
+                  size_t elements, double golden_maximum, KlSums& out);
+
+// Sums of products for the cosine of a row or a part of one.
+void row_block(const double* golden, const double* actual, size_t elements, RowSums& out);
+
+// Sum, squares, magnitudes, extremes. As with pairs: not clean means statistics_block_f64 must be
+// asked.
+void statistics_block_f32(DType type, const void* data, size_t elements, SideBlock& out);
+inline bool is_clean(const SideBlock& block) { return block.squares < kInfinity; }
+void statistics_block_f64(const double* data, size_t elements, double scale, SideBlock& out);
+
+// Widens the types with has_fast_kernel() to double. `out` has room for a whole block.
+void widen_block(DType dtype, const void* data, size_t elements, double* out);
+
+// Widens real elements to double; (u)int64 beyond 2^53 round to nearest.
+void decode_f64(DType dtype, const void* data, size_t elements, double* out);
+
+// m - g of integer types, rounded once: exact differences even where decode_f64 would round both to
+// the same.
+void integer_differences(DType golden_type, const void* golden, DType actual_type,
+                         const void* actual, size_t elements, double* out);
+
+}  // namespace ait::metrics

@@ -1,0 +1,111 @@
+// A tensor as a stream of real numbers in row-major order, handed out block by block. Internal to
+// this library.
+#pragma once
+
+#include <cstddef>
+
+#include "metrics/block.h"
+#include "metrics/kernels.h"
+
+namespace ait::metrics {
+
+// Complex tensors count as twice as many reals; tensors that are not plain are gathered into the
+// caller's scratch.
+class Source {
+ public:
+  // Enough for a block of any type.
+  static constexpr size_t kScratchBytes = kBlockElements * 16;
+
+  explicit Source(const TensorView& view)
+      : view_(view),
+        plain_(view.plain()),
+        parts_(info(view.dtype).kind == DTypeKind::kComplex ? 2 : 1),
+        real_(real_type(view.dtype)) {}
+
+  size_t elements() const { return view_.elements * parts_; }
+  DType dtype() const { return real_; }
+  bool is_complex() const { return parts_ == 2; }
+
+  // How many reals the last dimension has; a tensor of rank 0 is one row.
+  size_t row_elements() const {
+    return view_.shape.empty() ? parts_ : static_cast<size_t>(view_.shape.back()) * parts_;
+  }
+
+  // Reals [first, first + count), native and contiguous. Both numbers are even for complex tensors.
+  const void* block(size_t first, size_t count, std::byte* scratch) const {
+    if (plain_) return view_.data + first * size_bytes(real_);
+    gather(view_, first / parts_, count / parts_, scratch);
+    return scratch;
+  }
+
+ private:
+  static DType real_type(DType dtype) {
+    switch (dtype) {
+      case DType::kComplex32:
+        return DType::kFloat16;
+      case DType::kComplex64:
+        return DType::kFloat32;
+      case DType::kComplex128:
+        return DType::kFloat64;
+      default:
+        return dtype;
+    }
+  }
+
+  TensorView view_;
+  bool plain_;
+  size_t parts_;
+  DType real_;
+};
+
+// Non-finite values counted and taken out of `values`; returns how many finite ones remain at its
+// front.
+size_t split_non_finite(double* values, size_t elements, SideBlock& side);
+
+// Side values of a whole tensor from the sums over its blocks.
+class SideTotal {
+ public:
+  void add(const SideBlock& block) {
+    sum_.add(block.sum);
+    squares_.add(block.squares);
+    magnitudes_.add(block.magnitudes);
+    minimum_ = std::min(minimum_, block.minimum);
+    maximum_ = std::max(maximum_, block.maximum);
+    nan_ += block.nan;
+    positive_inf_ += block.positive_inf;
+    negative_inf_ += block.negative_inf;
+  }
+  void add(const SideTotal& other) {
+    sum_.add(other.sum_);
+    squares_.add(other.squares_);
+    magnitudes_.add(other.magnitudes_);
+    minimum_ = std::min(minimum_, other.minimum_);
+    maximum_ = std::max(maximum_, other.maximum_);
+    nan_ += other.nan_;
+    positive_inf_ += other.positive_inf_;
+    negative_inf_ += other.negative_inf_;
+  }
+
+  // The largest magnitude of a finite element, 0 if there is none.
+  double magnitude() const {
+    return maximum_ < minimum_ ? 0 : std::max(std::fabs(minimum_), std::fabs(maximum_));
+  }
+  double magnitudes() const { return magnitudes_.value(); }
+  Side finish(size_t elements, double scale) const;
+
+ private:
+  Sum sum_;
+  Sum squares_;
+  Sum magnitudes_;
+  double minimum_ = kInfinity;
+  double maximum_ = -kInfinity;
+  size_t nan_ = 0;
+  size_t positive_inf_ = 0;
+  size_t negative_inf_ = 0;
+};
+
+// The power of two that brings `magnitude` near 1, where squares of such values could leave the
+// range of double; otherwise 1.
+double protective_scale(double magnitude);
+
+}  // namespace ait::metrics

@@ -1,0 +1,130 @@
+// Sum, squares, magnitudes and extremes of one block of one tensor, and its elements as doubles.
+#include "metrics/kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "metrics/statistics_kernel.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, by Highway's rule.
+#include <hwy/highway.h>
+
+#include "metrics/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ait::metrics::HWY_NAMESPACE {
+
+void AddOne(double value, double scale, SideBlock& out) {
+  out.sum += value;
+  out.squares += (value * scale) * (value * scale);
+  out.magnitudes += std::fabs(value);
+  out.minimum = std::min(out.minimum, value);
+  out.maximum = std::max(out.maximum, value);
+}
+
+template <class Load>
+void StatisticsBlockF32(const uint8_t* data, size_t elements, SideBlock& out) {
+  const F32 d32;
+  const F64 d64;
+  const size_t lanes = hn::Lanes(d32);
+  const Load load;
+  // Two of each: one would wait for its own last addition.
+  V64 sum0 = hn::Zero(d64), sum1 = sum0, squares0 = sum0, squares1 = sum0, magnitudes0 = sum0,
+      magnitudes1 = sum0;
+  V32 min = hn::Set(d32, std::numeric_limits<float>::infinity());
+  V32 max = hn::Neg(min);
+  size_t i = 0;
+  for (; i + 2 * lanes <= elements; i += 2 * lanes) {
+    const V32 a = load(d32, data + i * Load::kBytes);
+    const V32 b = load(d32, data + (i + lanes) * Load::kBytes);
+    min = hn::Min(min, hn::Min(a, b));
+    max = hn::Max(max, hn::Max(a, b));
+    const V64 a64 = hn::PromoteTo(d64, a);
+    const V64 b64 = hn::PromoteTo(d64, b);
+    sum0 = hn::Add(sum0, a64);
+    sum1 = hn::Add(sum1, b64);
+    squares0 = hn::MulAdd(a64, a64, squares0);
+    squares1 = hn::MulAdd(b64, b64, squares1);
+    magnitudes0 = hn::Add(magnitudes0, hn::Abs(a64));
+    magnitudes1 = hn::Add(magnitudes1, hn::Abs(b64));
+  }
+  out.sum = Total(hn::Add(sum0, sum1));
+  out.squares = Total(hn::Add(squares0, squares1));
+  out.magnitudes = Total(hn::Add(magnitudes0, magnitudes1));
+  out.minimum = Smallest(d32, min);
+  out.maximum = Largest(d32, max);
+  const size_t count = elements - i;
+  double rest[2 * HWY_MAX_BYTES / sizeof(double)];
+  Widen<Load>(data + i * Load::kBytes, count, rest);
+  for (size_t k = 0; k < count; ++k) AddOne(rest[k], 1.0, out);
+}
+
+void StatisticsF32(DType type, const uint8_t* data, size_t elements, SideBlock& out) {
+  switch (type) {
+    case DType::kFloat16:
+      return StatisticsBlockF32<LoadFloat16>(data, elements, out);
+    case DType::kBFloat16:
+      return StatisticsBlockF32<LoadBFloat16>(data, elements, out);
+    default:
+      return StatisticsBlockF32<LoadFloat32>(data, elements, out);
+  }
+}
+
+void WidenF64(DType type, const uint8_t* data, size_t elements, double* out) {
+  switch (type) {
+    case DType::kFloat16:
+      return Widen<LoadFloat16>(data, elements, out);
+    case DType::kBFloat16:
+      return Widen<LoadBFloat16>(data, elements, out);
+    default:
+      return Widen<LoadFloat32>(data, elements, out);
+  }
+}
+
+void StatisticsF64(const double* data, size_t elements, double scale, SideBlock& out) {
+  const F64 d;
+  const size_t lanes = hn::Lanes(d);
+  V64 sum = hn::Zero(d), squares = sum, magnitudes = sum;
+  V64 min = hn::Set(d, kInfinity);
+  V64 max = hn::Neg(min);
+  const V64 factor = hn::Set(d, scale);
+  size_t i = 0;
+  for (; i + lanes <= elements; i += lanes) {
+    const V64 v = hn::LoadU(d, data + i);
+    const V64 s = hn::Mul(v, factor);
+    sum = hn::Add(sum, v);
+    squares = hn::MulAdd(s, s, squares);
+    magnitudes = hn::Add(magnitudes, hn::Abs(v));
+    min = hn::Min(min, v);
+    max = hn::Max(max, v);
+  }
+  out.sum = Total(sum);
+  out.squares = Total(squares);
+  out.magnitudes = Total(magnitudes);
+  out.minimum = Smallest(d, min);
+  out.maximum = Largest(d, max);
+  for (; i < elements; ++i) AddOne(data[i], scale, out);
+}
+
+}  // namespace ait::metrics::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ait::metrics {
+
+HWY_EXPORT(StatisticsF32);
+HWY_EXPORT(StatisticsF64);
+HWY_EXPORT(WidenF64);
+
+void statistics_block_f32(DType type, const void* data, size_t elements, SideBlock& out) {
+  HWY_DYNAMIC_DISPATCH(StatisticsF32)(type, static_cast<const uint8_t*>(data), elements, out);
+}
+
+void statistics_block_f64(const double* data, size_t elements, double scale, SideBlock& out) {
+  HWY_DYNAMIC_DISPATCH(StatisticsF64)(data, elements, scale, out);
+}
+
+void widen_block(DType dtype, const void* data, size_t elements, double* out) {
+  HWY_DYNAMIC_DISPATCH(WidenF64)(dtype, static_cast<const uint8_t*>(data), elements, out);
+}
+
+}  // namespace ait::metrics
+#endif
