@@ -86,7 +86,7 @@ HWY_INLINE V32 EstimateQuotient(V32 above, V32 below) {
 }
 
 // The rare half of Step: golden values that count as zero, or a new largest relative error.
-HWY_NOINLINE Fraction Look(Accumulators& sums, V64 g, V64 m, Fraction fraction) {
+HWY_INLINE Fraction Look(Accumulators& sums, V64 g, V64 m, Fraction fraction) {
   const F64 d;
   const auto live = hn::Gt(fraction.below, hn::Set(d, kMaskEpsilon));
   const auto differs = hn::Gt(fraction.above, hn::Zero(d));
