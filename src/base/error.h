@@ -44,6 +44,12 @@ class Error {
   const std::string& message() const { return message_; }
   uint64_t offset_bytes() const { return offset_bytes_; }
 
+  // For code that sees only bytes: its caller names the file they came from.
+  Error& set_path(std::string path) {
+    path_ = std::move(path);
+    return *this;
+  }
+
   // "path: message (at byte N)", on one line, control characters made visible.
   std::string text() const;
 

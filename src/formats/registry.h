@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,15 +21,17 @@
 
 namespace ait::formats {
 
-// A file that holds any number of named tensors. Opening reads only the directory; `load` maps one tensor and
-// is where a damaged member shows, so that its neighbours stay usable. Thread-safe once opened.
+// A file that holds any number of named tensors. Opening reads only the directory; `load` maps one
+// tensor and is where a damaged member shows, so that its neighbours stay usable. Thread-safe once
+// opened.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
 
   virtual std::string_view format() const = 0;  // "npy", "torch", …: as printed by `ait show`
   virtual size_t size() const = 0;
-  // Where the tensor stands in the file: "" for a bare tensor, "layers.0.weight", "[1].mask" for nested ones.
+  // Where the tensor stands in the file: "" for a bare tensor, "layers.0.weight", "[1].mask" for
+  // nested ones.
   virtual std::string name(size_t index) const = 0;
   virtual Result<Tensor> load(size_t index) const = 0;
   // A remark about the file that a person should see ("12 bytes follow the data"), or empty.
@@ -41,12 +44,13 @@ struct RawLayout {
   std::optional<Shape> shape;  // without it: one dimension, as many elements as the file holds
 };
 
-// Opens a file of any known format. With `raw`, the file is taken as bare bytes whatever it looks like.
-Result<std::unique_ptr<TensorFile>> open_tensor_file(const std::string& path,
-                                                     const std::optional<RawLayout>& raw = std::nullopt);
+// Opens a file of any known format. With `raw`, the file is taken as bare bytes whatever it looks
+// like.
+Result<std::unique_ptr<TensorFile>> open_tensor_file(
+    const std::string& path, const std::optional<RawLayout>& raw = std::nullopt);
 
-// The only tensor of a file; fails with kUsage, listing the first names, where it holds none or several.
-// `name` picks one of several.
+// The only tensor of a file; fails with kUsage, listing the first names, where it holds none or
+// several. `name` picks one of several.
 Result<Tensor> load_single(const std::string& path, std::string_view name = {},
                            const std::optional<RawLayout>& raw = std::nullopt);
 

@@ -2,12 +2,26 @@
 //
 //   auto archive = ZipArchive::open(file);
 //   for (const ZipMember& member : archive->members()) …
-//   auto bytes = archive->contents(member);   // stored: a look into the mapping; deflated: a temporary mapping
+//   auto bytes = archive->contents(member);   // stored: a look into the mapping; deflated: a
+//   temporary mapping
 //
-// Only the central directory is trusted for sizes; local headers are used to find where the data starts.
-// Zip64 is understood; encryption, spanning and other methods are refused. Nothing is ever extracted by name.
+// Layout, all numbers little-endian:
+//
+//   1. per member: local header "PK\3\4", 30 bytes, then name, extra field and the data
+//   2. central directory: per member "PK\1\2", 46 bytes, then name, extra field and comment; the
+//   extra field
+//      0x0001 holds, in this order, those of uncompressed size, compressed size and header offset
+//      that are all ones in the fixed part (zip64)
+//   3. zip64 only: end record "PK\6\6", 56 bytes, and its locator "PK\6\7", 20 bytes
+//   4. end record "PK\5\6", 22 bytes, then a comment of at most 65 535 bytes up to the end of the
+//   file
+//
+// Only the central directory is trusted for sizes; local headers are used to find where the data
+// starts. Zip64 is understood; encryption, spanning and other methods are refused. Nothing is ever
+// extracted by name.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,12 +34,19 @@
 
 namespace ait::formats {
 
+// Deflate's limit: a match of 258 bytes takes at least two bits. Sizes that claim more lie.
+inline constexpr uint64_t kMaxInflateRatio = 1032;
+
 struct ZipMember {
   std::string name;
   uint64_t header_offset_bytes = 0;
+  uint64_t end_offset_bytes =
+      0;  // where the next member or the directory starts: the data ends before
   uint64_t compressed_bytes = 0;
   uint64_t uncompressed_bytes = 0;
+  uint32_t crc32 = 0;
   uint16_t method = 0;  // 0 stored, 8 deflated
+  bool encrypted = false;
 };
 
 // Bytes and what keeps them alive.
@@ -34,22 +55,27 @@ struct OwnedBytes {
   std::span<const std::byte> bytes;
 };
 
+// Thread-safe once opened.
 class ZipArchive {
  public:
   static bool sniff(std::span<const std::byte> bytes);
+  // Reads the directory. kCorrupt on one that is cut off, overlaps itself or names a member twice.
   static Result<ZipArchive> open(std::shared_ptr<const MappedFile> file);
 
-  const std::vector<ZipMember>& members() const { return members_; }
+  const std::vector<ZipMember>& members() const { return members_; }  // in the directory's order
   const ZipMember* find(std::string_view name) const;
   const std::string& path() const { return file_->path(); }
 
   // Stored members are mapped in place; deflated ones are inflated into a temporary file, at most
-  // kMaxInflateRatio times their compressed size (deflate cannot do more: beyond it the sizes lie).
+  // kMaxInflateRatio times their compressed size, and checked against their CRC.
   Result<OwnedBytes> contents(const ZipMember& member) const;
 
  private:
+  ZipArchive() = default;
+
   std::shared_ptr<const MappedFile> file_;
-  std::vector<ZipMember> members_;  // sorted by name for find(); archive order kept where it matters
+  std::vector<ZipMember> members_;
+  std::vector<size_t> by_name_;  // indices into members_, sorted by name
 };
 
 }  // namespace ait::formats

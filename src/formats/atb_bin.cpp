@@ -1,0 +1,349 @@
+#include "formats/atb_bin.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "formats/little_endian.h"
+#include "formats/single_tensor.h"
+
+namespace ait::formats::atb_bin {
+namespace {
+
+namespace fs = std::filesystem;
+using Bytes = std::span<const std::byte>;
+
+struct TypeCode {
+  int64_t code;
+  std::string_view name;
+  std::optional<DType> dtype;
+};
+
+// aclDataType; those without a DType are known by name only.
+constexpr std::array kTypes = {
+    TypeCode{-1, "undefined", {}},
+    TypeCode{0, "float", DType::kFloat32},
+    TypeCode{1, "float16", DType::kFloat16},
+    TypeCode{2, "int8", DType::kInt8},
+    TypeCode{3, "int32", DType::kInt32},
+    TypeCode{4, "uint8", DType::kUInt8},
+    TypeCode{6, "int16", DType::kInt16},
+    TypeCode{7, "uint16", DType::kUInt16},
+    TypeCode{8, "uint32", DType::kUInt32},
+    TypeCode{9, "int64", DType::kInt64},
+    TypeCode{10, "uint64", DType::kUInt64},
+    TypeCode{11, "double", DType::kFloat64},
+    TypeCode{12, "bool", DType::kBool},
+    TypeCode{13, "string", {}},
+    TypeCode{16, "complex64", DType::kComplex64},
+    TypeCode{17, "complex128", DType::kComplex128},
+    TypeCode{27, "bf16", DType::kBFloat16},
+    TypeCode{29, "int4", DType::kInt4Packed},
+    TypeCode{30, "uint1", {}},
+    TypeCode{33, "complex32", DType::kComplex32},
+    TypeCode{34, "hifloat8", {}},
+    TypeCode{35, "float8_e5m2", DType::kFloat8E5M2},
+    TypeCode{36, "float8_e4m3fn", DType::kFloat8E4M3FN},
+    TypeCode{37, "float8_e8m0", DType::kFloat8E8M0FNU},
+    TypeCode{38, "float6_e3m2", {}},
+    TypeCode{39, "float6_e2m3", {}},
+    TypeCode{40, "float4_e2m1", {}},
+    TypeCode{41, "float4_e1m2", {}},
+};
+
+constexpr std::array<std::pair<int64_t, std::string_view>, 17> kFormatNames = {{
+    {-1, "undefined"},
+    {0, "nchw"},
+    {1, "nhwc"},
+    {2, "nd"},
+    {3, "nc1hwc0"},
+    {4, "fractal_z"},
+    {12, "nc1hwc0_c04"},
+    {16, "hwcn"},
+    {27, "ndhwc"},
+    {29, "fractal_nz"},
+    {30, "ncdhw"},
+    {32, "ndc1hwc0"},
+    {33, "fractal_z_3d"},
+    {35, "nc"},
+    {47, "ncl"},
+    {50, "fractal_nz_c0_16"},
+    {51, "fractal_nz_c0_32"},
+}};
+
+std::string_view format_name(int64_t code) {
+  for (const auto& [known, name] : kFormatNames)
+    if (known == code) return name;
+  return "unknown";
+}
+
+Error corrupt() { return Error(ErrorCode::kCorrupt); }
+
+template <typename T>
+bool parse_number(std::string_view text, T& value) {
+  const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return failure == std::errc() && stop == text.data() + text.size();
+}
+
+// "2,3"; empty text is an empty list.
+template <typename T>
+bool parse_list(std::string_view text, std::vector<T>& values) {
+  if (text.empty()) return true;
+  while (values.size() < kMaxRank) {
+    const size_t comma = text.find(',');
+    if (!parse_number(text.substr(0, comma), values.emplace_back())) return false;
+    if (comma == std::string_view::npos) return true;
+    text.remove_prefix(comma + 1);
+  }
+  return false;
+}
+
+class HeaderReader {
+ public:
+  Result<Header> read(Bytes bytes) {
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                                std::min(bytes.size(), kMaxHeaderBytes));
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      std::string_view line = text.substr(at, end - at);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      const size_t equals = line.find('=');
+      if (equals == std::string_view::npos)
+        return fail(Error(ErrorCode::kCorrupt, {}, at)
+                    << "the .bin header line '" << printable(line, 40)
+                    << "' is not of the form name=value");
+      const size_t next = std::min(end + 1, text.size());
+      const std::string_view name = line.substr(0, equals);
+      if (name == "$End") return finish(next, bytes.size() - next);
+      if (auto taken = attribute(name, line.substr(equals + 1)); !taken) return fail(taken.error());
+      at = next;
+    }
+    return fail(corrupt() << "the .bin header has no $End line within its first " << text.size()
+                          << " bytes; the file was probably cut short");
+  }
+
+ private:
+  Result<void> attribute(std::string_view name, std::string_view value) {
+    if (name == "format") return once(name, seen_format_, parse_number(value, header_.format));
+    if (name == "dtype") return once(name, seen_dtype_, parse_number(value, header_.dtype_code));
+    if (name == "dims") return once(name, seen_dims_, parse_list(value, header_.dims));
+    if (name == "$Object.Count")
+      return once(name, seen_count_, parse_number(value, object_count_.emplace()));
+    if (name == "$Object.Length")
+      return once(name, seen_length_, parse_number(value, header_.object_length_bytes.emplace()));
+    if (name == "$Object.data") {
+      std::vector<uint64_t> numbers;
+      const bool good = parse_list(value, numbers) && numbers.size() == 2;
+      if (good) header_.object = {numbers[0], numbers[1]};
+      return once(name, seen_object_, good);
+    }
+    if (name == "data") {
+      header_.link = value;
+      return once(name, seen_link_, !value.empty());
+    }
+    if (name == "max" || name == "min" || name == "mean" || name == "l2norm")
+      header_.has_statistics = true;
+    return {};
+  }
+
+  static Result<void> once(std::string_view name, bool& seen, bool good) {
+    if (!good) return fail(corrupt() << "the .bin header has a bad value for " << name);
+    if (seen) return fail(corrupt() << "the .bin header has the line " << name << " twice");
+    seen = true;
+    return {};
+  }
+
+  Result<Header> finish(size_t header_bytes, size_t payload_bytes) {
+    if (!seen_dtype_ || !seen_dims_)
+      return fail(corrupt() << "the .bin header lacks its " << (seen_dtype_ ? "dims" : "dtype")
+                            << " line");
+    header_.header_bytes = header_bytes;
+    const bool disowned = object_count_ == 0;
+    const bool claimed = payload_bytes > 0 || header_.object_length_bytes.value_or(0) > 0;
+    header_.has_data = header_.object || !header_.link.empty() || (claimed && !disowned);
+    return std::move(header_);
+  }
+
+  Header header_;
+  std::optional<uint64_t> object_count_;
+  bool seen_format_ = false;
+  bool seen_dtype_ = false;
+  bool seen_dims_ = false;
+  bool seen_count_ = false;
+  bool seen_length_ = false;
+  bool seen_object_ = false;
+  bool seen_link_ = false;
+};
+
+// The folder that links may not leave: the dump's root, or the file's own folder where there is
+// none.
+fs::path link_root(const fs::path& folder) {
+  for (fs::path at = folder; at != at.parent_path(); at = at.parent_path()) {
+    const std::string name = at.filename().string();
+    if (name.starts_with("ait_dump") || name.starts_with("msit_dump")) return at;
+  }
+  return folder;
+}
+
+bool is_inside(const fs::path& path, const fs::path& root) {
+  return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
+}
+
+struct Record {
+  std::shared_ptr<const MappedFile> file;
+  Header header;
+
+  Bytes payload() const { return file->bytes().subspan(header.header_bytes); }
+};
+
+// The record that holds the data: one step away, never two.
+Result<Record> follow_link(const Record& from) {
+  const std::string& link = from.header.link;
+  const auto refuse = [&](std::string_view why) {
+    return Error(ErrorCode::kRefused, from.file->path())
+           << "its data is said to be in " << printable(link) << ", " << why;
+  };
+  if (std::any_of(link.begin(), link.end(), [](unsigned char c) { return c < ' '; }))
+    return fail(refuse("which is no path"));
+  std::error_code failure;
+  const fs::path folder = fs::canonical(fs::absolute(from.file->path()).parent_path(), failure);
+  const fs::path target =
+      failure ? fs::path()
+              : fs::weakly_canonical(folder / link, failure);  // symbolic links resolved
+  if (failure) return fail(refuse("which cannot be looked up: ") << failure.message());
+  if (!is_inside(target, link_root(folder)))
+    return fail(refuse("outside the dump; only files of the same dump are followed"));
+  auto file = MappedFile::open(target.string());
+  if (!file) return fail(file.error());
+  auto header = parse_header((*file)->bytes());
+  if (!header) return fail(header.error().set_path(target.string()));
+  if (!header->link.empty() && !header->object)
+    return fail(refuse("which is itself a link; only one step is followed"));
+  if (header->dtype_code != from.header.dtype_code)
+    return fail(Error(ErrorCode::kCorrupt, from.file->path())
+                << "is of dtype " << from.header.dtype_code << " but links to a file of dtype "
+                << header->dtype_code);
+  return Record{std::move(*file), std::move(*header)};
+}
+
+Result<DType> element_type(int64_t code) {
+  const auto known = std::find_if(kTypes.begin(), kTypes.end(),
+                                  [&](const TypeCode& type) { return type.code == code; });
+  if (known != kTypes.end() && known->dtype) return *known->dtype;
+  return fail(Error(ErrorCode::kUnsupported)
+              << "holds elements of dtype " << code << " ("
+              << (known != kTypes.end() ? known->name : std::string_view("unknown"))
+              << "), which ait does not read");
+}
+
+class Notes {
+ public:
+  template <typename... Words>
+  void add(const Words&... words) {
+    if (!text_.empty()) text_ += "; ";
+    (append(words), ...);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  void append(std::string_view words) { text_ += words; }
+  void append(uint64_t number) { text_ += std::to_string(number); }
+
+  std::string text_;
+};
+
+// The `need` bytes of the tensor, by the header's own account where it has one.
+Result<Bytes> find_data(const Record& record, uint64_t need, Notes& notes) {
+  const Header& header = record.header;
+  const Bytes payload = record.payload();
+  const uint64_t offset = header.object ? header.object->offset_bytes : 0;
+  const uint64_t have = offset <= payload.size() ? payload.size() - offset : 0;
+  // A length that disagrees is believed only if the payload does not prove it wrong: some writers
+  // get it wrong, but in a file written twice the bytes after the first record are no data.
+  const uint64_t claimed = header.object ? header.object->length_bytes
+                                         : header.object_length_bytes.value_or(payload.size());
+  if (have < need || (claimed < need && have != need))
+    return fail(corrupt() << "the dims need " << need << " data bytes but "
+                          << (have < need ? have : claimed)
+                          << " are there; the file was probably cut short");
+  const uint64_t length = header.object_length_bytes.value_or(need);
+  if (claimed != need)
+    notes.add("the header says ", claimed, " data bytes where the dims need ", need);
+  else if (length != need)
+    notes.add("$Object.Length is ", length, " where the dims need ", need);
+  if (have > need)
+    notes.add(have - need, " bytes follow the data and are ignored; was the file written twice?");
+  return payload.subspan(offset, need);
+}
+
+Result<Tensor> make_tensor(const Record& record, Notes& notes) {
+  const Header& header = record.header;
+  const auto dtype = element_type(header.dtype_code);
+  if (!dtype) return fail(dtype.error());
+  const auto elements = count_elements(header.dims);
+  auto need = elements ? checked_mul(*elements, size_bytes(*dtype)) : std::nullopt;
+  if (!need)
+    return fail(corrupt() << "the .bin header gives the impossible dims "
+                          << shape_text(header.dims));
+  if (*need == 0) return Tensor::contiguous(record.file, {}, *dtype, header.dims);
+  if (!header.has_data)
+    return fail(Error(ErrorCode::kUnsupported)
+                << "tensor has no data. "
+                << (header.has_statistics
+                        ? "The file only holds statistics; dump again with the data"
+                        : "The file only describes it; dump again without -sd"));
+  if (header.format != kFormatNd)
+    notes.add("the data is in format ", std::to_string(header.format), " (",
+              format_name(header.format), ") and is not converted to nd");
+  Record source = record;
+  if (!header.link.empty() && !header.object) {
+    auto target = follow_link(record);
+    if (!target) return fail(target.error());
+    source = std::move(*target);
+  }
+  Shape shape = header.dims;
+  if (*dtype == DType::kInt4Packed) {
+    // Writers disagree on whether dims count values or bytes, so only the length says how much
+    // there is.
+    const size_t present = source.payload().size();
+    need = source.header.object_length_bytes.value_or(present);
+    shape = {static_cast<int64_t>(std::min<uint64_t>(*need, present))};
+    notes.add("two int4 values share a byte; the shape counts bytes, the header says ",
+              shape_text(header.dims));
+  }
+  const auto data = find_data(source, *need, notes);
+  if (!data) return fail(data.error());
+  auto tensor = Tensor::contiguous(source.file, *data, *dtype, std::move(shape));
+  if (tensor) tensor->set_byte_swapped(kLittleEndianIsForeign);
+  return tensor;
+}
+
+}  // namespace
+
+Result<Header> parse_header(Bytes bytes) { return HeaderReader().read(bytes); }
+
+bool sniff(Bytes bytes) {
+  constexpr std::array<std::string_view, 5> kFirstNames = {"$Version=", "$Object.",
+                                                           "format=", "dtype=", "dims="};
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return std::any_of(kFirstNames.begin(), kFirstNames.end(),
+                     [&](std::string_view name) { return text.starts_with(name); });
+}
+
+Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file) {
+  const std::string path = file->path();
+  auto header = parse_header(file->bytes());
+  if (!header) return fail(header.error().set_path(path));
+  Notes notes;
+  auto tensor = make_tensor({std::move(file), std::move(*header)}, notes);
+  if (!tensor && tensor.error().path().empty()) tensor.error().set_path(path);
+  return std::make_unique<SingleTensor>("atb", std::move(tensor), notes.take());
+}
+
+}  // namespace ait::formats::atb_bin
