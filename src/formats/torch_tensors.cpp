@@ -1,0 +1,390 @@
+#include "formats/torch_tensors.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/checked.h"
+
+namespace ait::formats {
+namespace {
+
+using pickle::Document;
+using pickle::Global;
+using pickle::GlobalKind;
+using pickle::Id;
+using pickle::Kind;
+
+// Parameters of parameters do not exist; a few levels allow for wrappers we have not met.
+constexpr int kMaxWrappers = 8;
+// Enough for every call that rebuilds a tensor.
+constexpr size_t kMaxArguments = 16;
+constexpr size_t kCopyBlockBytes = size_t{1} << 20;
+
+Error corrupt(std::string_view what) {
+  return Error(ErrorCode::kCorrupt) << what << "; the file is damaged";
+}
+Error unsupported(std::string_view what) { return Error(ErrorCode::kUnsupported) << what; }
+
+// The first few items of a tuple or call.
+std::vector<Id> leading_items(const Document& document, Id id) {
+  std::vector<Id> items;
+  for (const Id item : document.items(id)) {
+    if (items.size() == kMaxArguments) break;
+    items.push_back(item);
+  }
+  return items;
+}
+
+bool is_size(const Document& document, Id id) {
+  return document.kind(id) == Kind::kInt && document.integer(id) >= 0;
+}
+
+Result<std::vector<int64_t>> integers(const Document& document, Id id) {
+  // torch.Size appears as a call with the tuple inside.
+  if (document.kind(id) == Kind::kCall && document.count(id) == 1) id = *document.items(id).begin();
+  if ((document.kind(id) != Kind::kTuple && document.kind(id) != Kind::kList) ||
+      document.count(id) > kMaxRank)
+    return fail(corrupt("a tensor's shape or strides are no short list of numbers"));
+  std::vector<int64_t> values;
+  for (const Id item : document.items(id)) {
+    if (document.kind(item) != Kind::kInt)
+      return fail(corrupt("a tensor's shape or strides are no short list of numbers"));
+    values.push_back(document.integer(item));
+  }
+  return values;
+}
+
+// A call with its function and arguments; _rebuild_from_type carries both inside its own arguments.
+struct Rebuild {
+  const Global* function;
+  std::vector<Id> arguments;
+};
+
+struct TensorSpec {
+  StorageReference storage;
+  DType dtype;
+  Shape shape;
+  Strides strides;
+  uint64_t offset_elements = 0;
+  bool conjugate = false;
+  bool negative = false;
+};
+
+std::string what_to_save_instead(const Global& function) {
+  struct Advice {
+    std::string_view part_of_name;
+    std::string_view text;
+  };
+  constexpr Advice kAdvice[] = {
+      {"sparse", "it is a sparse tensor; save x.to_dense() instead"},
+      {"qtensor", "it is a quantised tensor; save x.dequantize() or x.int_repr() instead"},
+      {"nested", "it is a nested tensor; save its parts, x.unbind(), instead"},
+      {"meta", "it is a meta tensor, which has no data"},
+      {"_reconstruct", "it is a numpy array; save it with numpy.save instead"},
+      {"_frombuffer", "it is a numpy array; save it with numpy.save instead"},
+  };
+  for (const Advice& advice : kAdvice)
+    if (function.name.find(advice.part_of_name) != std::string_view::npos)
+      return std::string(advice.text) + " (" + function.text() + ")";
+  return "it is not a plain tensor (" + function.text() + "); save x.detach().clone() instead";
+}
+
+// Lazy conjugation and negation, as {"conj": True, "neg": True}.
+Result<void> read_metadata(const Document& document, Id id, TensorSpec& spec) {
+  if (document.kind(id) == Kind::kNone) return {};
+  if (document.kind(id) != Kind::kDict) return fail(corrupt("a tensor's metadata is no dict"));
+  document.each_pair(id, [&](Id key, Id value) {
+    if (document.kind(key) == Kind::kText && document.kind(value) == Kind::kBool) {
+      if (document.text(key) == "conj") spec.conjugate = document.boolean(value);
+      if (document.text(key) == "neg") spec.negative = document.boolean(value);
+    }
+    return true;
+  });
+  return {};
+}
+
+Result<DType> dtype_of(const Global& type) {
+  if (!type.dtype)
+    return fail(unsupported("elements of the type " + type.text() +
+                            " are not supported; save a plain float or integer copy"));
+  return *type.dtype;
+}
+
+// (storage, offset, size, stride), then what the version of the function adds.
+Result<TensorSpec> plain_tensor(const Document& document, const Rebuild& rebuild) {
+  const auto& arguments = rebuild.arguments;
+  const size_t needed = rebuild.function->kind == GlobalKind::kRebuildTensorV3 ? 7 : 4;
+  if (arguments.size() < needed || document.kind(arguments[0]) != Kind::kPersistent ||
+      !is_size(document, arguments[1]))
+    return fail(corrupt("a tensor lacks its storage or offset"));
+  TensorSpec spec{};
+  auto storage = storage_reference(document, arguments[0]);
+  if (!storage) return fail(storage.error());
+  spec.storage = *storage;
+  spec.offset_elements = static_cast<uint64_t>(document.integer(arguments[1]));
+  auto shape = integers(document, arguments[2]);
+  if (!shape) return fail(shape.error());
+  auto strides = integers(document, arguments[3]);
+  if (!strides) return fail(strides.error());
+  spec.shape = *std::move(shape);
+  spec.strides = *std::move(strides);
+
+  const Global* type = spec.storage.type;
+  std::optional<size_t> metadata_at;
+  if (rebuild.function->kind == GlobalKind::kRebuildTensorV2) metadata_at = 6;
+  if (rebuild.function->kind == GlobalKind::kRebuildTensorV3) {
+    if (document.kind(arguments[6]) != Kind::kGlobal)
+      return fail(corrupt("a tensor lacks its type"));
+    type = &document.global(arguments[6]);
+    metadata_at = 7;
+  }
+  auto dtype = dtype_of(*type);
+  if (!dtype) return fail(dtype.error());
+  spec.dtype = *dtype;
+  if (metadata_at && *metadata_at < arguments.size())
+    if (auto read = read_metadata(document, arguments[*metadata_at], spec); !read)
+      return fail(read.error());
+  return spec;
+}
+
+// torch.save(storage): one row of its elements.
+Result<TensorSpec> whole_storage(const Document& document, Id id) {
+  auto storage = storage_reference(document, id);
+  if (!storage) return fail(storage.error());
+  auto dtype = dtype_of(*storage->type);
+  if (!dtype) return fail(dtype.error());
+  if (storage->elements > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    return fail(corrupt("a storage has an impossible size"));
+  TensorSpec spec{};
+  spec.storage = *storage;
+  spec.dtype = *dtype;
+  spec.shape = {static_cast<int64_t>(storage->elements)};
+  spec.strides = {1};
+  return spec;
+}
+
+Result<TensorSpec> tensor_spec(const Document& document, Id id) {
+  if (document.kind(id) == Kind::kPersistent) return whole_storage(document, id);
+  Rebuild rebuild{&document.global(id), leading_items(document, id)};
+  for (int wrapper = 0; wrapper < kMaxWrappers; ++wrapper) {
+    const auto& arguments = rebuild.arguments;
+    switch (rebuild.function->kind) {
+      case GlobalKind::kRebuildTensor:
+      case GlobalKind::kRebuildTensorV2:
+      case GlobalKind::kRebuildTensorV3:
+        return plain_tensor(document, rebuild);
+      case GlobalKind::kTensorType:
+      case GlobalKind::kRebuildWrapped: {
+        if (arguments.empty() || document.kind(arguments[0]) != Kind::kCall)
+          return fail(corrupt("a parameter lacks its tensor"));
+        const Id inner = arguments[0];
+        rebuild = {&document.global(inner), leading_items(document, inner)};
+        break;
+      }
+      case GlobalKind::kRebuildFromType: {
+        if (arguments.size() < 3 || document.kind(arguments[0]) != Kind::kGlobal ||
+            document.kind(arguments[1]) != Kind::kGlobal ||
+            document.kind(arguments[2]) != Kind::kTuple)
+          return fail(corrupt("a tensor subclass lacks its parts"));
+        if (document.global(arguments[1]).kind != GlobalKind::kTensorType)
+          return fail(unsupported("tensors of the class " + document.global(arguments[1]).text() +
+                                  " are not supported; save a plain tensor"));
+        rebuild = {&document.global(arguments[0]), leading_items(document, arguments[2])};
+        break;
+      }
+      default:
+        return fail(unsupported(what_to_save_instead(*rebuild.function)));
+    }
+  }
+  return fail(corrupt("a tensor is wrapped too often"));
+}
+
+// Resolves torch's lazy conjugate and negative: a copy with the signs flipped.
+Result<Tensor> with_flipped_signs(const Tensor& lazy, bool conjugate, bool negative) {
+  const TensorView view = lazy.view();
+  const DTypeKind kind = info(view.dtype).kind;
+  if (kind != DTypeKind::kFloat && kind != DTypeKind::kComplex)
+    return fail(corrupt("a tensor of integers is marked as conjugate or negative"));
+  const size_t unit = size_bytes(view.dtype);
+  const size_t words = kind == DTypeKind::kComplex ? 2 : 1;
+  const size_t word = unit / words;
+  const size_t block = kCopyBlockBytes / unit;
+  auto copy = MappedFile::temporary(view.bytes(), [&](std::span<std::byte> out) -> Result<void> {
+    for (size_t first = 0; first < view.elements; first += block) {
+      const size_t count = std::min(block, view.elements - first);
+      std::byte* at = out.data() + first * unit;
+      gather(view, first, count, at);
+      for (size_t i = 0; i < count * words; ++i) {
+        const bool imaginary = words == 2 && i % 2 == 1;
+        if (negative != (conjugate && imaginary)) at[i * word + word - 1] ^= std::byte{0x80};
+      }
+    }
+    return {};
+  });
+  if (!copy) return fail(copy.error());
+  return Tensor::contiguous(*copy, (*copy)->bytes(), view.dtype, lazy.shape());
+}
+
+std::string key_text(const Document& document, Id id) {
+  switch (document.kind(id)) {
+    case Kind::kText:
+    case Kind::kBytes:
+      return std::string(document.text(id).substr(0, kMaxNameBytes + 1));
+    case Kind::kInt:
+      return std::to_string(document.integer(id));
+    case Kind::kBool:
+      return document.boolean(id) ? "True" : "False";
+    case Kind::kNone:
+      return "None";
+    default:
+      return "<key>";
+  }
+}
+
+}  // namespace
+
+Result<StorageReference> storage_reference(const Document& document, Id persistent) {
+  const Error malformed = corrupt("a storage is not described as torch.save does");
+  const Id id = *document.items(persistent).begin();
+  if (document.kind(id) != Kind::kTuple) return fail(malformed);
+  // ("storage", type, key, location, elements), and in old files (view key, offset, elements) or
+  // None.
+  const std::vector<Id> parts = leading_items(document, id);
+  if (parts.size() < 5 || document.kind(parts[0]) != Kind::kText ||
+      document.text(parts[0]) != "storage" || document.kind(parts[1]) != Kind::kGlobal ||
+      document.global(parts[1]).kind != GlobalKind::kStorage ||
+      document.kind(parts[2]) != Kind::kText || !is_size(document, parts[4]))
+    return fail(malformed);
+  StorageReference reference{document.text(parts[2]), &document.global(parts[1]),
+                             static_cast<uint64_t>(document.integer(parts[4]))};
+  if (parts.size() > 5 && document.kind(parts[5]) != Kind::kNone) {
+    if (document.kind(parts[5]) != Kind::kTuple) return fail(malformed);
+    const std::vector<Id> view = leading_items(document, parts[5]);
+    if (view.size() != 3 || !is_size(document, view[1]) || !is_size(document, view[2]))
+      return fail(malformed);
+    reference.is_view = true;
+    reference.view_offset_elements = static_cast<uint64_t>(document.integer(view[1]));
+    reference.elements = static_cast<uint64_t>(document.integer(view[2]));
+  }
+  return reference;
+}
+
+// Depth first, in the order of the file; recursion ends at kMaxDepth.
+class TorchFile::Walk {
+ public:
+  Walk(const Document& document, std::vector<Entry>& entries)
+      : document_(document), entries_(entries) {}
+
+  bool visit(Id id, size_t depth) {
+    if (++visits_ > kMaxVisits || depth > kMaxDepth) return false;
+    switch (document_.kind(id)) {
+      case Kind::kDict:
+        return visit_dict(id, depth);
+      case Kind::kTuple:
+      case Kind::kList:
+        return visit_sequence(id, depth);
+      case Kind::kPersistent:
+        return add(id);
+      case Kind::kCall: {
+        const GlobalKind kind = document_.global(id).kind;
+        const bool tensor = kind != GlobalKind::kHarmless && kind != GlobalKind::kStorage &&
+                            kind != GlobalKind::kDType;
+        return !tensor || add(id);
+      }
+      default:
+        return true;
+    }
+  }
+
+ private:
+  bool visit_dict(Id id, size_t depth) {
+    return document_.each_pair(id, [&](Id key, Id value) {
+      if (is_leaf(value)) return true;
+      const std::string dot = name_.empty() ? "" : ".";
+      return visit_named(dot + key_text(document_, key), value, depth);
+    });
+  }
+  bool visit_sequence(Id id, size_t depth) {
+    size_t index = 0;
+    for (const Id item : document_.items(id)) {
+      if (!is_leaf(item) && !visit_named('[' + std::to_string(index) + ']', item, depth))
+        return false;
+      ++index;
+    }
+    return true;
+  }
+  bool visit_named(const std::string& suffix, Id id, size_t depth) {
+    const size_t length = name_.size();
+    name_ += suffix;
+    if (name_.size() > kMaxNameBytes || !visit(id, depth + 1)) return false;
+    name_.resize(length);
+    return true;
+  }
+  // Plain values need no name. They count all the same: a long list of them can be shared a
+  // thousand times.
+  bool is_leaf(Id id) {
+    switch (document_.kind(id)) {
+      case Kind::kDict:
+      case Kind::kTuple:
+      case Kind::kList:
+      case Kind::kPersistent:
+      case Kind::kCall:
+        return false;
+      default:
+        return ++visits_ <= kMaxVisits;
+    }
+  }
+  bool add(Id id) {
+    name_bytes_ += name_.size();
+    if (name_bytes_ > kMaxNameBytesInAll) return false;
+    entries_.push_back({name_, id});
+    return true;
+  }
+
+  const Document& document_;
+  std::vector<Entry>& entries_;
+  std::string name_;
+  size_t name_bytes_ = 0;
+  size_t visits_ = 0;
+};
+
+Result<void> TorchFile::collect() {
+  if (!Walk(document_, entries_).visit(document_.root(), 0))
+    return fail(
+        Error(ErrorCode::kCorrupt, path_)
+        << "its values are nested too deeply, shared too often or named at too great length to be "
+           "a set of tensors; save plain tensors, e.g. torch.save(tensor, path)");
+  return {};
+}
+
+std::string TorchFile::note() const {
+  return entries_.empty() ? "it holds no tensors, only plain values" : "";
+}
+
+Result<Tensor> TorchFile::load(size_t index) const {
+  const Entry& entry = entries_[index];
+  auto tensor = load_entry(entry);
+  if (tensor) return tensor;
+  const Error& cause = tensor.error();
+  Error error(cause.code(), path_, cause.offset_bytes());
+  if (!entry.name.empty()) error << "tensor " << printable(entry.name) << ": ";
+  return fail(std::move(error) << cause.message());
+}
+
+Result<Tensor> TorchFile::load_entry(const Entry& entry) const {
+  auto spec = tensor_spec(document_, entry.id);
+  if (!spec) return fail(spec.error());
+  auto stored = storage(spec->storage);
+  if (!stored) return fail(stored.error());
+  auto tensor = Tensor::strided(stored->owner, stored->bytes, spec->dtype, std::move(spec->shape),
+                                std::move(spec->strides), spec->offset_elements);
+  if (!tensor) return tensor;
+  tensor->set_byte_swapped(byte_swapped());
+  if (!spec->conjugate && !spec->negative) return tensor;
+  return with_flipped_signs(*tensor, spec->conjugate, spec->negative);
+}
+
+}  // namespace ait::formats

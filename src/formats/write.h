@@ -1,0 +1,40 @@
+// Writing tensors, through the library that also writes dumps (record/).
+//
+//   const NamedTensor one{"", tensor};
+//   auto format = file_format_of(path);            // by the path's extension
+//   if (auto done = write_tensor_file(path, {&one, 1}, *format); !done) return fail(done.error());
+//
+// The file appears whole or not at all. Bytes that already lie in row-major order are written from
+// where they are; strided and byte-swapped tensors are brought into order in a temporary file
+// first.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "tensor/tensor.h"
+
+namespace ait::formats {
+
+enum class FileFormat : uint8_t { kAtbBin, kNpy, kTorch, kSafetensors };
+
+// .bin, .npy, .pt or .pth, .safetensors; nothing for other names.
+std::optional<FileFormat> file_format_of(std::string_view path);
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+// .bin and .npy hold one tensor, whatever its name. A torch file of one nameless tensor is that
+// tensor, any other a dict; in safetensors a nameless tensor is called "tensor". kUsage for more
+// than one tensor or equal names, kUnsupported for types the format does not have, kUnwritable when
+// the disk refuses.
+Result<void> write_tensor_file(const std::string& path, std::span<const NamedTensor> tensors,
+                               FileFormat format);
+
+}  // namespace ait::formats

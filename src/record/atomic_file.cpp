@@ -1,0 +1,126 @@
+#include "record/atomic_file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+namespace ait::record {
+namespace {
+
+constexpr mode_t kFileMode = 0640;
+constexpr mode_t kFolderMode = 0750;
+// Of the final name, so that the temporary one stays below NAME_MAX (255) with its affixes.
+constexpr int kTemporaryStemBytes = 200;
+// A temporary name is taken only by a crashed process that had our pid; it cannot have left many.
+constexpr int kNameAttempts = 100;
+constexpr size_t kPartsPerCall = 64;
+
+std::atomic<uint32_t> next_temporary{0};
+
+WriteStatus failed(const char* step, int error_number = errno) { return {error_number, step}; }
+
+// Makes every folder above the last slash of `path`.
+WriteStatus create_parents(const char* path) {
+  char folder[PATH_MAX];
+  const size_t length = std::strlen(path);
+  std::memcpy(folder, path, length + 1);
+  for (size_t i = 1; i < length; ++i) {
+    if (folder[i] != '/') continue;
+    folder[i] = '\0';
+    if (::mkdir(folder, kFolderMode) != 0 && errno != EEXIST)
+      return failed("create the parent folder");
+    folder[i] = '/';
+  }
+  return {};
+}
+
+// 0 if a file may be put at `path`. rename() would happily replace /dev/null.
+int target_error(const char* path) {
+  // statx and not stat, whose symbol asks for glibc 2.33.
+  struct statx existing{};
+  if (::statx(AT_FDCWD, path, 0, STATX_TYPE, &existing) != 0) return 0;
+  if (S_ISDIR(existing.stx_mode)) return EISDIR;
+  return S_ISREG(existing.stx_mode) ? 0 : EINVAL;
+}
+
+int open_temporary(const char* path, char (&name)[PATH_MAX]) {
+  const char* slash = std::strrchr(path, '/');
+  const char* stem = slash == nullptr ? path : slash + 1;
+  for (int attempt = 0; attempt < kNameAttempts; ++attempt) {
+    const int length =
+        std::snprintf(name, sizeof name, "%.*s.%.*s.%ld-%u.tmp", static_cast<int>(stem - path),
+                      path, kTemporaryStemBytes, stem, static_cast<long>(::getpid()),
+                      next_temporary.fetch_add(1, std::memory_order_relaxed));
+    if (length < 0 || static_cast<size_t>(length) >= sizeof name) {
+      errno = ENAMETOOLONG;
+      return -1;
+    }
+    const int fd = ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
+// writev may stop anywhere (at 2 GiB, on a signal, when the disk fills up): go on from there.
+WriteStatus write_parts(int fd, const iovec* parts, size_t count) {
+  size_t done_in_first = 0;
+  while (count > 0) {
+    iovec batch[kPartsPerCall];
+    const size_t batch_size = count < kPartsPerCall ? count : kPartsPerCall;
+    std::memcpy(batch, parts, batch_size * sizeof(iovec));
+    batch[0].iov_base = static_cast<char*>(batch[0].iov_base) + done_in_first;
+    batch[0].iov_len -= done_in_first;
+    const ssize_t written = ::writev(fd, batch, static_cast<int>(batch_size));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return failed("write the file");
+    }
+    const size_t before = count;
+    size_t advanced = static_cast<size_t>(written) + done_in_first;
+    while (count > 0 && advanced >= parts->iov_len) {
+      advanced -= parts->iov_len;
+      ++parts;
+      --count;
+    }
+    if (written == 0 && count == before) return failed("write the file", EIO);
+    done_in_first = advanced;
+  }
+  return {};
+}
+
+}  // namespace
+
+WriteStatus write_file(const char* path, const iovec* parts, size_t count,
+                       const WriteOptions& options) {
+  const size_t length = std::strlen(path);
+  if (length == 0) return failed("use an empty path", ENOENT);
+  if (length >= PATH_MAX) return failed("use the path", ENAMETOOLONG);
+  if (const int error = target_error(path); error != 0)
+    return failed("replace what is not a regular file", error);
+
+  // Nearly always the folder is there: try before looking.
+  char temporary[PATH_MAX];
+  int fd = open_temporary(path, temporary);
+  if (fd < 0 && errno == ENOENT) {
+    if (const WriteStatus status = create_parents(path); !status.ok()) return status;
+    fd = open_temporary(path, temporary);
+  }
+  if (fd < 0) return failed("create a file in the folder");
+  WriteStatus status = write_parts(fd, parts, count);
+  if (status.ok() && options.sync && ::fsync(fd) != 0)
+    status = failed("bring the file to the disk");
+  // Network file systems report a full disk only here.
+  if (::close(fd) != 0 && status.ok()) status = failed("finish the file");
+  if (status.ok() && ::rename(temporary, path) != 0) status = failed("rename the finished file");
+  if (!status.ok()) ::unlink(temporary);
+  return status;
+}
+
+}  // namespace ait::record

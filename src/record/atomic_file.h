@@ -1,0 +1,39 @@
+// Files that appear whole or not at all.
+//
+//   iovec parts[] = {{header, header_bytes}, {data, data_bytes}};
+//   if (auto status = write_file("dump/0_1/out.bin", parts, 2); !status.ok())
+//     say(status.step, strerror(status.error_number));   // "write the file", "No space left on
+//     device"
+//
+// The bytes go to a temporary name in the same folder and are renamed when complete, so that a
+// reader, a crash or a full disk never meets half a file. Safe to call from several threads and
+// processes at once: the last one to rename wins.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+
+namespace ait::record {
+
+// What went wrong and during which step: words that follow "cannot …".
+struct [[nodiscard]] WriteStatus {
+  int error_number = 0;  // as errno; 0 when all went well
+  const char* step = "";
+
+  bool ok() const { return error_number == 0; }
+};
+
+struct WriteOptions {
+  // Wait until the disk has the bytes before renaming. Off: a dump need not outlive a power cut,
+  // and waiting costs more than writing.
+  bool sync = false;
+};
+
+// Creates missing parent folders (0750), writes the parts in order (file 0640), renames. An
+// existing regular file is replaced; anything else at `path` (a folder, a device) is left alone and
+// is an error. On failure the temporary file is removed; folders that were made stay.
+WriteStatus write_file(const char* path, const iovec* parts, size_t count,
+                       const WriteOptions& options = {});
+
+}  // namespace ait::record
