@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -55,6 +56,8 @@ struct Request {
   std::array<double, kMaxThresholds> thresholds{};
   size_t threshold_count = 0;
   size_t threads = 1;  // 0: all cores
+  const std::atomic<bool>* stop =
+      nullptr;  // when it becomes true, compare() gives up with kInterrupted
 };
 
 // Values of one tensor alone. minimum, maximum and mean are NaN where the tensor holds a NaN, and

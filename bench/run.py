@@ -1,0 +1,174 @@
+"""All benchmarks in one run, as one table: `make bench`.
+
+Every figure is a ratio of two things measured side by side here; the baseline is named in its row. With --write the
+table goes to docs/benchmarks.md together with date, machine and command.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+AIT = ROOT / "build/bin/ait"
+WORK = ROOT / "build/bench"
+sys.path.insert(0, str(ROOT / "bench"))
+
+rows = []
+
+
+def note(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def add(work, figure, budget, baseline):
+    rows.append((work, figure, budget, baseline))
+    note(f"{work}: {figure}")
+
+
+def median_seconds(call, repeats):
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def kernels(mebibytes):
+    """Kernels on one core against raw reads, torch and numpy, on data of the same size and make."""
+    out = subprocess.run(["taskset", "-c", "0", ROOT / "build/bin/metrics_bench", str(mebibytes)], check=True,
+                         capture_output=True, text=True).stdout
+    native = [json.loads(line) for line in out.splitlines()]
+    os.sched_setaffinity(0, {0})
+    import numpy as np
+    import torch
+
+    import baseline_metrics as baseline
+
+    torch.set_num_threads(1)
+    budgets = {"metrics_without_kl": ("all metrics but KL", 0.40), "metrics_with_kl": ("all metrics with KL", 0.20),
+               "metrics_with_rows": ("all metrics, KL, worst row and KL by row", None),
+               "statistics": ("statistics of one tensor", 0.60)}
+    for one in native:
+        dtype = getattr(torch, one["dtype"])
+        elements = one["bytes"] // 2 // dtype.itemsize
+        golden = torch.randn(elements).to(dtype)
+        actual = (golden.float() * (1 + 1e-3 * torch.randn(elements))).to(dtype)
+        peers = {"torch": (golden, actual, baseline.torch_metrics, baseline.torch_statistics)}
+        if one["dtype"] != "bfloat16":  # numpy has none
+            peers["numpy"] = (golden.numpy(), actual.numpy(), baseline.numpy_metrics, baseline.numpy_statistics)
+        for key, (title, budget) in budgets.items():
+            figure = f"{one[key]['of_bandwidth']:.2f} of read bandwidth (spread {one[key]['spread']:.2f})"
+            names = [f"read {one['bytes'] / one['read']['seconds'] / 1e9:.1f} GB/s"]
+            for name, (g, m, metrics, stats) in peers.items():
+                if key == "metrics_with_rows":
+                    continue
+                if key == "statistics":
+                    seconds = median_seconds(lambda: (stats(g), stats(m)), 3)
+                else:
+                    seconds = median_seconds(lambda: metrics(g, m, key == "metrics_with_kl"), 3)
+                names.append(f"{name} takes {seconds / one[key]['seconds']:.0f} times as long")
+            add(f"{title}, {one['dtype']}, one core", figure, f">= {budget:.2f}" if budget else "", "; ".join(names))
+    os.sched_setaffinity(0, range(os.cpu_count()))
+    del golden, actual, np
+
+
+def watch_anonymous(process, peak):
+    """Samples RssAnon of a child until it ends."""
+    while process.poll() is None:
+        try:
+            for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines():
+                if line.startswith("RssAnon:"):
+                    peak[0] = max(peak[0], int(line.split()[1]))
+        except OSError:
+            return
+        time.sleep(0.005)
+
+
+def run_watched(command):
+    """Returns (seconds, peak RssAnon in MiB)."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    peak = [0]
+    watcher = threading.Thread(target=watch_anonymous, args=(process, peak))
+    watcher.start()
+    code = process.wait()
+    seconds = time.perf_counter() - start
+    watcher.join()
+    if code != 0:
+        raise SystemExit(f"bench: {command} ended with status {code}")
+    return seconds, peak[0] / 1024
+
+
+def big_pair(gibibytes):
+    import numpy as np
+
+    WORK.mkdir(parents=True, exist_ok=True)
+    paths = [WORK / "golden.npy", WORK / "my.npy"]
+    elements = gibibytes * 2**29
+    block = np.random.default_rng(0).standard_normal(2**22).astype(np.float16)
+    for path, factor in zip(paths, (1.0, 1.001)):
+        out = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=(elements // 4096, 4096))
+        flat = out.reshape(-1)
+        for at in range(0, elements, block.size):
+            flat[at : at + block.size] = block * np.float16(factor)
+        del out, flat
+    command = [AIT, "llm", "compare", "-gp", paths[0], "-mp", paths[1], "-l", "error"]
+    seconds, peak = min(run_watched(command) for _ in range(2))
+    add(f"one pair of {gibibytes} GiB fp16 files, all cores, whole command",
+        f"{seconds:.2f} s, {2 * gibibytes * 2**30 / seconds / 1e9:.1f} GB/s, peak RssAnon {peak:.0f} MiB", "<= 300 MiB",
+        "warm page cache")
+    for path in paths:
+        path.unlink()
+
+
+def start_up():
+    def helped():
+        subprocess.run([AIT, "--help"], check=True, stdout=subprocess.DEVNULL)
+
+    helped()
+    add("`ait --help`", f"{median_seconds(helped, 30) * 1e3:.1f} ms", "<= 20 ms", "median of 30")
+
+
+def machine():
+    cpu = "unknown CPU"
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            cpu = line.split(":")[1].strip()
+            break
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return f"{cpu}, {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.release().split('-')[0]}"
+
+
+def table():
+    lines = ["| work | figure | budget | baseline |", "|---|---|---|---|"]
+    lines += [f"| {work} | {figure} | {budget} | {baseline} |" for work, figure, budget, baseline in rows]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mebibytes", type=int, default=128, help="size of each side for the kernels")
+    parser.add_argument("--gibibytes", type=int, default=4, help="size of each file of the big pair")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    options = parser.parse_args()
+    start_up()
+    kernels(options.mebibytes)
+    big_pair(options.gibibytes)
+    print(f"{datetime.date.today()}, {machine()}\n\n{table()}")
+    if options.write:
+        page = ROOT / "docs/benchmarks.md"
+        head, marker, _ = page.read_text().partition("<!-- table -->\n")
+        page.write_text(f"{head}{marker}\n{datetime.date.today()}, {machine()}, `make bench`\n\n{table()}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+#include <nanobind/nanobind.h>
+
+#include "errors.h"
+#include "files.h"
+#include "measure.h"
+#include "operand.h"
+
+NB_MODULE(_native, module) {
+  module.doc() =
+      "Readers, writers and metrics of ait. Use ait_llm; this module's functions may change.";
+  module.attr("__version__") = AIT_VERSION;
+  ait::python::bind_errors(module);
+  ait::python::bind_operand(module);
+  ait::python::bind_files(module);
+  ait::python::bind_measure(module);
+}

@@ -1,0 +1,188 @@
+#include "capture/manual_mapping.h"
+
+#include <fcntl.h>
+#include <simdjson.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "record/atomic_file.h"
+
+namespace ait::capture {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMetadata = "metadata.json";
+constexpr std::string_view kGoldenTensor = "golden_tensor";
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+// `path` as the json means it, absolute where it was found.
+std::string resolve(const std::string& path, const fs::path& json_folder) {
+  if (path.empty() || fs::path(path).is_absolute() || is_file(path)) return path;
+  const fs::path beside = json_folder / path;
+  return is_file(beside) ? beside.native() : path;
+}
+
+// The longest tail of `path` that exists below `root`: a dump that has travelled keeps its inner
+// folders.
+std::string find_below(const std::string& root, const std::string& path) {
+  const fs::path whole = fs::path(path).relative_path();
+  for (auto first = whole.begin(); first != whole.end(); ++first) {
+    fs::path tail;
+    bool climbs = false;
+    for (auto part = first; part != whole.end(); ++part) {
+      climbs |= *part == "..";
+      tail /= *part;
+    }
+    if (!climbs && is_file(fs::path(root) / tail)) return (fs::path(root) / tail).native();
+  }
+  return {};
+}
+
+Error bad_entry(const std::string& path, std::string_view data_id, std::string_view token_id) {
+  return Error(ErrorCode::kCorrupt, path)
+         << "Invalid data in golden metadata.json, data_id: " << printable(data_id)
+         << ", token_id: " << printable(token_id);
+}
+
+// Calls visit(data_id, token_id, golden, my) for every entry that is a pair of paths.
+template <typename Visit>
+Result<void> each_entry(const std::string& path, std::vector<Error>& problems, Visit visit) {
+  simdjson::padded_string text;
+  if (simdjson::padded_string::load(path).get(text) != simdjson::SUCCESS)
+    return fail(Error(ErrorCode::kUnreadable, path)
+                << "cannot be read; check path and permissions");
+  simdjson::dom::parser parser;
+  simdjson::dom::object data_ids;
+  if (parser.parse(text).get(data_ids) != simdjson::SUCCESS)
+    return fail(Error(ErrorCode::kCorrupt, path)
+                << "is not the JSON object that dump_data writes; was it edited or cut short?");
+  for (const auto [data_id, tokens_value] : data_ids) {
+    simdjson::dom::object tokens;
+    if (tokens_value.get(tokens) != simdjson::SUCCESS) {
+      problems.push_back(bad_entry(path, data_id, ""));
+      continue;
+    }
+    for (const auto [token_id, value] : tokens) {
+      simdjson::dom::array paths;
+      std::string_view golden;
+      std::string_view actual;
+      if (value.get(paths) != simdjson::SUCCESS || paths.at(0).get(golden) != simdjson::SUCCESS ||
+          paths.at(1).get(actual) != simdjson::SUCCESS) {
+        problems.push_back(bad_entry(path, data_id, token_id));
+        continue;
+      }
+      visit(data_id, token_id, golden, actual);
+    }
+  }
+  return {};
+}
+
+// Holds the lock of a golden_tensor folder for as long as it lives.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder)
+      : descriptor_(
+            ::open((folder + "/.metadata.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640)) {
+    if (descriptor_ < 0) return;
+    int locked;
+    do locked = ::flock(descriptor_, LOCK_EX);
+    while (locked != 0 && errno == EINTR);
+  }
+  ~FolderLock() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  bool held() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+std::string find_metadata(const std::string& path) {
+  const fs::path given(path);
+  if (given.filename() == kMetadata && is_file(given)) return path;
+  for (const fs::path& candidate : {given / kMetadata, given / kGoldenTensor / kMetadata})
+    if (candidate.parent_path().filename() == kGoldenTensor && is_file(candidate))
+      return candidate.native();
+  // "golden_tensor/" has an empty last component.
+  if (given.filename().empty() && given.parent_path().filename() == kGoldenTensor &&
+      is_file(given / kMetadata))
+    return (given / kMetadata).native();
+  return {};
+}
+
+Result<ManualMapping> read_manual_mapping(const std::string& metadata_path,
+                                          const std::string& actual_root) {
+  ManualMapping mapping;
+  mapping.metadata_path = metadata_path;
+  const fs::path folder = fs::path(metadata_path).parent_path();
+  auto read = each_entry(metadata_path, mapping.problems,
+                         [&](std::string_view data_id, std::string_view token_id,
+                             std::string_view golden, std::string_view actual) {
+                           mapping.pairs.push_back({std::string(data_id), std::string(token_id),
+                                                    resolve(std::string(golden), folder),
+                                                    resolve(std::string(actual), folder)});
+                         });
+  if (!read) return fail(read.error());
+  std::error_code ignored;
+  const bool root_is_folder = fs::is_directory(actual_root, ignored);
+  for (MappedPair& pair : mapping.pairs) {
+    if (is_file(pair.actual_path)) continue;
+    if (root_is_folder) {
+      if (auto found = find_below(actual_root, pair.actual_path); !found.empty())
+        pair.actual_path = found;
+    } else if (mapping.pairs.size() == 1 && is_file(actual_root)) {
+      pair.actual_path = actual_root;
+    }
+  }
+  std::stable_sort(mapping.pairs.begin(), mapping.pairs.end(),
+                   [](const MappedPair& a, const MappedPair& b) {
+                     if (a.data_id != b.data_id) return natural_less(a.data_id, b.data_id);
+                     return natural_less(a.token_id, b.token_id);
+                   });
+  return mapping;
+}
+
+Result<void> add_to_metadata(const std::string& golden_tensor, std::span<const MappedPair> pairs) {
+  const std::string path = golden_tensor + "/" + std::string(kMetadata);
+  const FolderLock lock(golden_tensor);
+  if (!lock.held())
+    return fail(Error(ErrorCode::kUnwritable, golden_tensor)
+                << "cannot be locked: " << system_message(errno));
+  nlohmann::ordered_json root = nlohmann::ordered_json::object();
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) {
+    std::vector<Error> problems;
+    auto read = each_entry(path, problems,
+                           [&](std::string_view data_id, std::string_view token_id,
+                               std::string_view golden, std::string_view actual) {
+                             root[std::string(data_id)][std::string(token_id)] = {golden, actual};
+                           });
+    if (!read) return fail(read.error());
+  }
+  for (const MappedPair& pair : pairs)
+    root[pair.data_id][pair.token_id] = {pair.golden_path, pair.actual_path};
+  // Ids and paths need not be UTF-8; what is not is replaced rather than refused.
+  std::string text =
+      root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const iovec part = {text.data(), text.size()};
+  if (const auto status = record::write_file(path.c_str(), &part, 1); !status.ok())
+    return fail(Error(ErrorCode::kUnwritable, path)
+                << "cannot " << status.step << ": " << system_message(status.error_number));
+  return {};
+}
+
+}  // namespace ait::capture

@@ -1,0 +1,278 @@
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "base/log.h"
+#include "cli/arguments.h"
+
+namespace ait::cli {
+namespace {
+
+constexpr size_t kHelpColumn = 30;
+constexpr int kMaxThreads = 1024;
+constexpr const char* kExitStatus =
+    "  0  done, whatever was found\n"
+    "  2  wrong usage, unreadable input or nothing to do; one line says why\n";
+constexpr const char* kCompareExitStatus =
+    "  0  done, whatever was found\n"
+    "  1  a condition of --fail-on was met\n"
+    "  2  wrong usage, unreadable input, nothing to compare, or a report that cannot be written\n"
+    "  130  stopped by Ctrl-C; no report is left half-written\n";
+
+// Purpose, usage, examples, options by group, commands, exit status.
+class Help : public CLI::Formatter {
+ public:
+  struct Page {
+    std::string usage;     // what follows the command's name
+    std::string examples;  // lines, indented
+    std::string exit_status;
+  };
+
+  Help() { column_width(kHelpColumn); }
+  Page& page(const CLI::App* app) { return pages_[app]; }
+
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    const auto found = pages_.find(app);
+    const Page page = found == pages_.end() ? Page{} : found->second;
+    std::string out = app->get_description() + "\n\nUsage: " + name + " " + page.usage + "\n";
+    if (!page.examples.empty()) out += "\nExamples:\n" + page.examples;
+    out += make_subcommands(app, mode);
+    // CLI11 leaves two blank lines between groups.
+    out += CLI::detail::find_and_replace(make_groups(app, mode), "\n\n\n", "\n\n");
+    if (!page.exit_status.empty()) out += "\nExit status:\n" + page.exit_status;
+    return out;
+  }
+
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    const std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    const std::string_view seed = seed_spelling(name);
+    return seed.empty() ? name : std::string(seed) + "," + name;
+  }
+
+ private:
+  std::map<const CLI::App*, Page> pages_;
+};
+
+// Options as words, before they are understood.
+struct RawWords {
+  std::string dtype;
+  std::string shape;
+};
+
+struct Words {
+  std::string log_level = "info";
+  std::string fail_on;
+  std::string compat;
+  RawWords golden, actual, show;
+  CompareOptions compare;
+  ShowOptions show_options;
+  DoctorOptions doctor;
+};
+
+// What every command has, after its own.
+void add_common(CLI::App& app, std::string& level) {
+  app.add_option("-l,--log-level", level, "debug, info, warning, error; info if not given")
+      ->option_text("LEVEL")
+      ->group("Other");
+  app.set_help_flag("-h,--help", "print this help")->group("Other");
+}
+
+void add_threads(CLI::App& app, size_t& threads) {
+  app.add_option("--threads", threads, "threads to compute with; all cores if not given")
+      ->option_text("N")
+      ->check(CLI::Range(1, kMaxThreads))
+      ->group("Other");
+}
+
+CLI::App* add_compare(CLI::App& llm, Help& help, const std::string& program, Words& words) {
+  CompareOptions& o = words.compare;
+  CLI::App* app = llm.add_subcommand("compare", "Compare tensors of a trusted run with yours");
+  help.page(app) = {
+      "-gp FILE -mp FILE [options]",
+      "  " + program + " llm compare -gp golden.npy -mp actual.npy\n  " + program +
+          " llm compare -gp layer.pth -mp layer.bin -o out\n  " + program +
+          " llm compare -gp golden.npy -mp actual.npy --fail-on 'cosine_similarity<0.999,nan'\n",
+      kCompareExitStatus};
+
+  app->add_option("--golden-path", o.golden.path, "the trusted tensor, a file of any format")
+      ->option_text("FILE")
+      ->required()
+      ->group("Input");
+  app->add_option("--my-path", o.actual.path, "the tensor to check")
+      ->option_text("FILE")
+      ->required()
+      ->group("Input");
+  app->add_option("--golden-name", o.golden.name, "which tensor, where a file holds several")
+      ->option_text("NAME")
+      ->group("Input");
+  app->add_option("--my-name", o.actual.name, "likewise")->option_text("NAME")->group("Input");
+  app->add_option("--op-mapping-file", o.mapping_file,
+                  "operator types that correspond; not needed for two files")
+      ->option_text("PATH")
+      ->group("Input");
+
+  app->add_option("--golden-dtype", words.golden.dtype,
+                  "the golden file is bare bytes of this type")
+      ->option_text("TYPE")
+      ->group("Bare bytes");
+  app->add_option("--golden-shape", words.golden.shape, "and of this shape, as 2,3")
+      ->option_text("SHAPE")
+      ->group("Bare bytes");
+  app->add_option("--my-dtype", words.actual.dtype, "the same for the other file")
+      ->option_text("TYPE")
+      ->group("Bare bytes");
+  app->add_option("--my-shape", words.actual.shape, "likewise")
+      ->option_text("SHAPE")
+      ->group("Bare bytes");
+
+  app->add_option("-o,--output", o.output_folder, "also write a csv report into this folder")
+      ->option_text("DIR")
+      ->group("Output");
+  app->add_flag("--json", o.json, "print one JSON document instead of tables")->group("Output");
+  app->add_flag("--extended", o.extended, "more columns, after cmp_fail_reason")->group("Output");
+  app->add_option("--fail-on", words.fail_on,
+                  "end with status 1 where one holds: metric<number,\n"
+                  "metric>number, failed, nan, unmatched")
+      ->option_text("LIST")
+      ->group("Output");
+  app->add_option("--metric-compat", words.compat, "the old tools' definitions: msit or ait")
+      ->option_text("TOOL")
+      ->check(CLI::IsMember({"msit", "ait"}))
+      ->group("Output");
+  add_threads(*app, o.threads);
+  add_common(*app, words.log_level);
+  return app;
+}
+
+CLI::App* add_show(CLI::App& root, Help& help, const std::string& program, Words& words) {
+  ShowOptions& o = words.show_options;
+  CLI::App* app = root.add_subcommand("show", "Show what a tensor file holds");
+  help.page(app) = {"FILE [options]",
+                    "  " + program + " show layer.pth\n  " + program +
+                        " show model.safetensors --name lm_head.weight --values 32\n  " + program +
+                        " show bytes.raw --dtype float16 --shape 2,3\n",
+                    kExitStatus};
+  app->add_option("FILE", o.source.path, "a tensor file of any format")->required();
+  app->add_option("--name", o.source.name, "which tensor, where the file holds several")
+      ->option_text("NAME")
+      ->group("Input");
+  app->add_option("--dtype", words.show.dtype, "the file is bare bytes of this type")
+      ->option_text("TYPE")
+      ->group("Input");
+  app->add_option("--shape", words.show.shape, "and of this shape, as 2,3")
+      ->option_text("SHAPE")
+      ->group("Input");
+  app->add_option("--values", o.values, "how many values to print; 8 if not given")
+      ->option_text("N")
+      ->check(CLI::Range(0, 1'000'000))
+      ->group("Output");
+  app->add_flag("--json", o.json, "print one JSON document instead of tables")->group("Output");
+  add_threads(*app, o.threads);
+  add_common(*app, words.log_level);
+  return app;
+}
+
+CLI::App* add_doctor(CLI::App& root, Help& help, const std::string& program, Words& words) {
+  CLI::App* app = root.add_subcommand("doctor", "Say what will and won't work on this machine");
+  help.page(app) = {"[options]", "  " + program + " doctor\n  " + program + " doctor --json\n",
+                    kExitStatus};
+  app->add_flag("--json", words.doctor.json, "print one JSON document instead of tables")
+      ->group("Output");
+  add_common(*app, words.log_level);
+  return app;
+}
+
+// "llm compare": the subcommands that were given, for the hint after an error.
+std::string given_commands(const CLI::App& root) {
+  std::string out;
+  for (const CLI::App* app = &root; !app->get_subcommands().empty();) {
+    app = app->get_subcommands().front();
+    out += " " + app->get_name();
+  }
+  return out;
+}
+
+Result<Command> understand_compare(Words& words) {
+  CompareOptions o = std::move(words.compare);
+  auto golden_raw = parse_raw_layout(words.golden.dtype, words.golden.shape, "--golden-dtype");
+  if (!golden_raw) return fail(golden_raw.error());
+  auto actual_raw = parse_raw_layout(words.actual.dtype, words.actual.shape, "--my-dtype");
+  if (!actual_raw) return fail(actual_raw.error());
+  o.golden.raw = std::move(*golden_raw);
+  o.actual.raw = std::move(*actual_raw);
+  if (words.compat == "msit") o.compat = compare::MetricCompat::kMsit;
+  if (words.compat == "ait") o.compat = compare::MetricCompat::kAit;
+  if (!words.fail_on.empty()) {
+    auto conditions = compare::parse_fail_on(words.fail_on);
+    if (!conditions) return fail(conditions.error());
+    o.fail_on = std::move(*conditions);
+  }
+  return o;
+}
+
+Result<Command> understand_show(Words& words) {
+  ShowOptions o = std::move(words.show_options);
+  auto raw = parse_raw_layout(words.show.dtype, words.show.shape, "--dtype");
+  if (!raw) return fail(raw.error());
+  o.source.raw = std::move(*raw);
+  return o;
+}
+
+}  // namespace
+
+Result<Command> parse_command_line(const std::string& program, std::vector<std::string> arguments) {
+  arguments = rewrite_arguments(arguments);
+  Words words;
+  auto help = std::make_shared<Help>();
+  CLI::App root("ait finds the operator at which a large language model goes numerically wrong.",
+                program);
+  root.formatter(help);
+  root.set_help_flag("-h,--help", "print this help");
+  root.set_version_flag("--version", "ait " AIT_VERSION, "print the version");
+  help->page(&root) = {"COMMAND [options]",
+                       "  " + program + " llm compare -gp golden.npy -mp actual.npy\n  " + program +
+                           " show layer.pth\n  " + program + " doctor\n",
+                       kExitStatus};
+  CLI::App* llm = root.add_subcommand("llm", "Large language models: compare");
+  help->page(llm) = {"COMMAND [options]",
+                     "  " + program + " llm compare -gp golden.npy -mp actual.npy\n", kExitStatus};
+  const CLI::App* compare = add_compare(*llm, *help, program, words);
+  const CLI::App* show = add_show(root, *help, program, words);
+  const CLI::App* doctor = add_doctor(root, *help, program, words);
+
+  const auto usage = [&](std::string_view what) {
+    return Error(ErrorCode::kUsage)
+           << what << "; see `" << program << given_commands(root) << " --help`";
+  };
+  try {
+    std::reverse(arguments.begin(), arguments.end());
+    root.parse(arguments);
+  } catch (const CLI::CallForHelp&) {
+    return PrintText{root.help()};
+  } catch (const CLI::CallForVersion&) {
+    return PrintText{"ait " AIT_VERSION "\n"};
+  } catch (const CLI::ParseError& error) {
+    std::string what = error.what();
+    while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
+    return fail(usage(what));
+  }
+  const auto level = parse_log_level(words.log_level);
+  if (!level)
+    return fail(usage("-l does not know '" + printable(words.log_level) +
+                      "', give debug, info, warning or error"));
+  set_log_level(*level);
+
+  const auto with_hint = [&](Result<Command> command) {
+    return command ? command : Result<Command>(fail(usage(command.error().message())));
+  };
+  if (compare->parsed()) return with_hint(understand_compare(words));
+  if (show->parsed()) return with_hint(understand_show(words));
+  if (doctor->parsed()) return words.doctor;
+  return PrintText{root.help(), false};
+}
+
+}  // namespace ait::cli

@@ -1,0 +1,41 @@
+// The commands: what each was asked to do, and the function that does it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/tensor_source.h"
+#include "compare/fail_on.h"
+#include "compare/measure.h"
+
+namespace ait::cli {
+
+struct CompareOptions {
+  TensorSource golden;
+  TensorSource actual;
+  std::string output_folder;  // empty: no report file
+  std::string mapping_file;   // only checked so far: two files need no mapping
+  bool json = false;
+  bool extended = false;
+  std::vector<compare::Condition> fail_on;
+  compare::MetricCompat compat = compare::MetricCompat::kOwn;
+  size_t threads = 0;
+};
+
+struct ShowOptions {
+  TensorSource source;
+  bool json = false;
+  size_t values = 8;
+  size_t threads = 0;
+};
+
+struct DoctorOptions {
+  bool json = false;
+};
+
+// Each prints its results and returns the exit status.
+int run_compare(const CompareOptions& options);
+int run_show(const ShowOptions& options);
+int run_doctor(const DoctorOptions& options);
+
+}  // namespace ait::cli

@@ -1,0 +1,213 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/elements.h"
+#include "cli/process_io.h"
+#include "compare/columns.h"
+#include "compare/measure.h"
+#include "report/csv.h"
+#include "report/json.h"
+#include "report/number.h"
+#include "report/table.h"
+#include "report/utf8.h"
+
+namespace ait::cli {
+namespace {
+
+using compare::Column;
+using compare::ColumnGroup;
+using compare::Row;
+using report::Align;
+using report::Cell;
+using report::cell_text;
+using report::Table;
+
+std::string report_name() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d%H%M%S", &local);
+  return fmt::format("ait_cmp_report_{}.csv", text);
+}
+
+// What is asked for must be two files; folders are told apart early, for a sentence that helps.
+Result<void> check_paths(const CompareOptions& options) {
+  std::error_code ignored;
+  const bool golden_folder = std::filesystem::is_directory(options.golden.path, ignored);
+  const bool actual_folder = std::filesystem::is_directory(options.actual.path, ignored);
+  const auto usage = [](const std::string& path) { return Error(ErrorCode::kUsage, path); };
+  if (golden_folder && actual_folder)
+    return fail(usage(options.golden.path)
+                << "is a folder, and folders are not compared yet; give one tensor file on each "
+                   "side (npy, npz, torch, safetensors, ATB bin or bare bytes)");
+  if (golden_folder)
+    return fail(usage(options.golden.path) << "is a folder but my path is a file; give two files");
+  if (actual_folder)
+    return fail(usage(options.actual.path)
+                << "is a folder but the golden path is a file; give two files");
+  if (!options.mapping_file.empty() && !std::filesystem::exists(options.mapping_file, ignored))
+    return fail(Error(ErrorCode::kNotFound, options.mapping_file)
+                << "no such mapping file; check the path given to -mf");
+  return {};
+}
+
+// The old tools' only output for a single pair, which scripts may look for: a Python dict.
+std::string old_result_line(const Row& row) {
+  std::string out = "Compared results: {";
+  for (const Column& column : compare::all_columns()) {
+    if (column.group != ColumnGroup::kMetric) continue;
+    const std::string text = cell_text(column.value(row), column.style);
+    out += fmt::format("'{}': {}, ", column.name, text.empty() ? "''" : text);
+  }
+  // As Python would quote it: with " where the text holds a '.
+  const char quote = row.reason.find('\'') == std::string::npos ? '\'' : '"';
+  return out + fmt::format("'cmp_fail_reason': {0}{1}{0}}}", quote, printable(row.reason, 4096));
+}
+
+std::string metrics_table(const Row& row, bool extended, bool coloured) {
+  Table table({{"metric"}, {"value"}});
+  for (const Column* column : compare::columns(extended)) {
+    if (column->group == ColumnGroup::kPair || column->group == ColumnGroup::kReason) continue;
+    const std::string text = cell_text(column->value(row), column->style);
+    table.add({std::string(column->name), text.empty() ? "-" : text});
+  }
+  return table.text(coloured);
+}
+
+std::string sides_table(const Row& row, bool coloured) {
+  Table table({{"side"},
+               {"dtype"},
+               {"shape"},
+               {"min", Align::kRight},
+               {"max", Align::kRight},
+               {"mean", Align::kRight},
+               {"nan", Align::kRight},
+               {"inf", Align::kRight}});
+  const auto add = [&](std::string_view side, std::string_view prefix) {
+    std::vector<std::string> cells = {std::string(side)};
+    for (const char* column :
+         {"_dtype", "_shape", "_min_value", "_max_value", "_mean_value", "_nan", "_inf"})
+      cells.push_back(cell_text(compare::find_column(std::string(prefix) + column)->value(row)));
+    table.add(std::move(cells));
+  };
+  add("golden", "golden");
+  add("my", "my");
+  return table.text(coloured);
+}
+
+std::string worst_line(const Row& row) {
+  const metrics::Comparison* found = compare::metrics_of(row);
+  if (found == nullptr || !row.golden.dtype || !row.actual.dtype) return {};
+  const metrics::Comparison& c = *found;
+  if (c.identical) return "Every element is identical.\n";
+  if (c.differing == 0) return "Every element has the same value.\n";
+  const bool complex = info(*row.golden.dtype).kind == DTypeKind::kComplex;
+  const size_t element = complex ? c.worst_index / 2 : c.worst_index;
+  const std::string where = coordinates_text(row.golden.shape, element);
+  const char* part = !complex ? "" : c.worst_index % 2 == 0 ? ", real part" : ", imaginary part";
+  // Seven digits do not tell large integers and doubles apart.
+  const auto text = [](DType dtype, double value) {
+    const bool narrow = info(dtype).kind != DTypeKind::kInteger && dtype != DType::kFloat64 &&
+                        dtype != DType::kComplex128;
+    return narrow ? report::number_text(value) : report::double_text(value);
+  };
+  return fmt::format(
+      "{} of {} values differ; the largest difference is at {}{} (flat index {}): golden {}, my "
+      "{}\n",
+      c.differing, c.elements, where, part, c.worst_index, text(*row.golden.dtype, c.worst_golden),
+      text(*row.actual.dtype, c.worst_actual));
+}
+
+std::string tables(const Row& row, const CompareOptions& options, const std::string& report_path) {
+  const bool coloured = stdout_is_colourful();
+  std::string out =
+      metrics_table(row, options.extended, coloured) + "\n" + sides_table(row, coloured) + "\n";
+  out += worst_line(row);
+  if (!row.reason.empty()) out += "Reason: " + report::visible(row.reason) + "\n";
+  if (!report_path.empty()) out += "Report: " + report::visible(report_path) + "\n";
+  out += options.output_folder.empty()
+             ? "Next: add -o DIR to keep a csv report, or look at one side with: "
+             : "Next: look at one side with: ";
+  return out + "ait show " + report::visible(options.actual.path) + "\n";
+}
+
+std::string document(const Row& row, const CompareOptions& options, const std::string& report_path,
+                     const std::vector<std::string>& hits) {
+  report::JsonObject values;
+  for (const Column* column : compare::columns(options.extended))
+    values.set(column->name, column->value(row));
+  report::JsonArray met;
+  for (const std::string& hit : hits) met.emplace_back(hit);
+  report::JsonObject root;
+  root.set("rows", report::JsonArray{values})
+      .set("report", report_path.empty() ? Cell() : Cell(report_path))
+      .set("fail_on_met", std::move(met));
+  return report::Json(std::move(root)).text() + "\n";
+}
+
+// Begins the report before the work, so that an unwritable folder is known before hours are spent.
+Result<std::optional<report::CsvWriter>> begin_report(const CompareOptions& options) {
+  std::optional<report::CsvWriter> writer;
+  if (options.output_folder.empty()) return writer;
+  auto created =
+      report::CsvWriter::create(options.output_folder, report_name(),
+                                compare::column_names(compare::columns(options.extended)));
+  if (!created) return fail(created.error());
+  writer.emplace(std::move(*created));
+  return writer;
+}
+
+Result<std::string> finish_report(std::optional<report::CsvWriter>& writer, const Row& row,
+                                  bool extended) {
+  if (!writer) return std::string();
+  const auto columns = compare::columns(extended);
+  if (auto ok = writer->append(compare::column_texts(columns, row)); !ok) return fail(ok.error());
+  return writer->finish();
+}
+
+compare::Options measure_options(const CompareOptions& options) {
+  const bool asks_for_rows =
+      std::any_of(options.fail_on.begin(), options.fail_on.end(), [](const auto& condition) {
+        return condition.metric != nullptr && condition.metric->group == ColumnGroup::kPerRow;
+      });
+  return {options.compat, options.extended || asks_for_rows, options.threads};
+}
+
+}  // namespace
+
+int run_compare(const CompareOptions& options) {
+  if (auto ok = check_paths(options); !ok) return report_error(ok.error());
+  const auto golden = load(options.golden, "--golden-name");
+  if (!golden) return report_error(golden.error());
+  const auto actual = load(options.actual, "--my-name");
+  if (!actual) return report_error(actual.error());
+  auto writer = begin_report(options);
+  if (!writer) return report_error(writer.error());
+
+  Row row = compare::measure(golden, actual, measure_options(options));
+  row.golden.path = options.golden.path;
+  row.actual.path = options.actual.path;
+  log_debug(old_result_line(row));
+
+  std::vector<std::string> hits;
+  for (const compare::Condition& condition : options.fail_on)
+    if (compare::hits(condition, row)) hits.push_back(condition.text);
+
+  const auto report_path = finish_report(*writer, row, options.extended);
+  const std::string path = report_path.value_or("");
+  int status = hits.empty() ? kDone : kFailOnHit;
+  status =
+      print(options.json ? document(row, options, path, hits) : tables(row, options, path), status);
+  if (!report_path) return report_error(report_path.error());
+  for (const std::string& hit : hits) log_warning("--fail-on " + printable(hit) + " is met");
+  return status;
+}
+
+}  // namespace ait::cli

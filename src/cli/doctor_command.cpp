@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/machine.h"
+#include "cli/process_io.h"
+#include "report/json.h"
+#include "report/table.h"
+
+namespace ait::cli {
+namespace {
+
+using report::Cell;
+using report::Json;
+using report::JsonArray;
+using report::JsonObject;
+
+// Below this a report or a dump is likely to fill the disk.
+constexpr uint64_t kLittleDiskBytes = uint64_t{1} << 30;
+
+struct Facts {
+  Machine machine;
+  std::vector<Disk> disks;
+  std::optional<AtbLibrary> atb;
+  Python python;
+};
+
+Facts examine() {
+  std::error_code ignored;
+  std::vector<Disk> disks = {examine_disk("."),
+                             examine_disk(std::filesystem::temp_directory_path(ignored).string())};
+  return {examine_machine(), std::move(disks), find_atb(), examine_python()};
+}
+
+std::string gib(uint64_t bytes) {
+  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / static_cast<double>(1 << 30));
+}
+
+std::string version_of(const Python& python, std::string_view name) {
+  const auto found = std::find_if(python.packages.begin(), python.packages.end(),
+                                  [&](const PythonPackage& p) { return p.name == name; });
+  return found == python.packages.end() ? "" : found->version;
+}
+
+const char* abi_text(const AtbLibrary& atb) {
+  return atb.new_string_abi ? "new (_GLIBCXX_USE_CXX11_ABI=1)" : "old (_GLIBCXX_USE_CXX11_ABI=0)";
+}
+
+std::vector<std::string> conclusions(const Facts& facts) {
+  std::vector<std::string> out = {
+      "Showing and comparing tensor files works; it needs no accelerator, no Python and no torch."};
+  for (const Disk& disk : facts.disks) {
+    if (!disk.writable)
+      out.push_back(fmt::format("{} cannot be written: give -o a folder elsewhere.", disk.folder));
+    else if (disk.free_bytes < kLittleDiskBytes)
+      out.push_back(fmt::format("{} has only {} left: large results won't fit.", disk.folder,
+                                gib(disk.free_bytes)));
+  }
+  out.push_back(
+      facts.atb ? fmt::format("The acceleration library is here, with the {} C++ string ABI: "
+                              "programs built for it can run.",
+                              facts.atb->new_string_abi ? "new" : "old")
+                : "libatb was not found: programs that use the acceleration library won't run "
+                  "here (where it is installed, source its set_env.sh). Its dumps can be read.");
+  const Python& python = facts.python;
+  if (python.version.empty()) {
+    out.push_back(
+        fmt::format("{} does not run: nothing that needs Python works. Set AIT_PYTHON to "
+                    "the interpreter to use.",
+                    python.program));
+    return out;
+  }
+  const std::string torch = version_of(python, "torch");
+  out.push_back(torch.empty()
+                    ? fmt::format("{} has no torch: torch models cannot be recorded with it. Files "
+                                  "written by torch can be read.",
+                                  python.program)
+                    : fmt::format("{} has torch {}.", python.program, torch));
+  if (version_of(python, "ait_llm").empty())
+    out.push_back(
+        fmt::format("{} has no ait_llm: install it there to use ait from Python.", python.program));
+  return out;
+}
+
+std::string tables(const Facts& facts) {
+  report::Table table({{}, {}});
+  const Machine& m = facts.machine;
+  table.add({"system", m.system});
+  table.add({"cpu", m.cpu});
+  table.add({"vector instructions", m.simd});
+  table.add({"cores", std::to_string(m.cores)});
+  table.add(
+      {"memory", fmt::format("{}, {} available", gib(m.memory_bytes), gib(m.available_bytes))});
+  table.add({"glibc", m.glibc});
+  for (const Disk& disk : facts.disks)
+    table.add({"disk at " + disk.folder, gib(disk.free_bytes) + " free"});
+  table.add({"libatb", facts.atb ? facts.atb->path : "not found"});
+  if (facts.atb) table.add({"libatb string ABI", abi_text(*facts.atb)});
+  const Python& python = facts.python;
+  table.add({python.program, python.version.empty() ? python.problem : python.version});
+  for (const PythonPackage& package : python.packages)
+    table.add({"  " + package.name, package.version.empty() ? "not found" : package.version});
+  std::string out = table.text(false) + "\n";
+  for (const std::string& sentence : conclusions(facts)) out += sentence + "\n";
+  return out + "\nNext: try it with: ait show FILE\n";
+}
+
+std::string document(const Facts& facts) {
+  const Machine& m = facts.machine;
+  JsonObject machine;
+  machine.set("system", m.system)
+      .set("cpu", m.cpu)
+      .set("simd", m.simd)
+      .set("cores", m.cores)
+      .set("memory_bytes", m.memory_bytes)
+      .set("available_bytes", m.available_bytes)
+      .set("glibc", m.glibc);
+  JsonArray disks;
+  for (const Disk& disk : facts.disks) {
+    JsonObject object;
+    disks.emplace_back(object.set("folder", disk.folder)
+                           .set("free_bytes", disk.free_bytes)
+                           .set("writable", disk.writable));
+  }
+  JsonObject atb;
+  if (facts.atb) atb.set("path", facts.atb->path).set("new_string_abi", facts.atb->new_string_abi);
+  JsonObject packages;
+  for (const PythonPackage& package : facts.python.packages)
+    packages.set(package.name, package.version.empty() ? Cell() : Cell(package.version));
+  JsonObject python;
+  python.set("program", facts.python.program)
+      .set("version", facts.python.version.empty() ? Cell() : Cell(facts.python.version))
+      .set("packages", packages);
+  JsonArray sentences;
+  for (std::string& sentence : conclusions(facts)) sentences.emplace_back(std::move(sentence));
+  JsonObject root;
+  root.set("machine", machine)
+      .set("disks", std::move(disks))
+      .set("libatb", facts.atb ? Json(atb) : Json(Cell()))
+      .set("python", python)
+      .set("conclusions", std::move(sentences));
+  return Json(std::move(root)).text() + "\n";
+}
+
+}  // namespace
+
+int run_doctor(const DoctorOptions& options) {
+  const Facts facts = examine();
+  return print(options.json ? document(facts) : tables(facts));
+}
+
+}  // namespace ait::cli

@@ -1,0 +1,50 @@
+// Facts about this machine, for `ait doctor`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ait::cli {
+
+struct Machine {
+  std::string system;  // "Linux 6.1.0 x86_64"
+  std::string cpu;
+  std::string simd;  // the instruction set that the metrics use here
+  size_t cores = 0;  // those this process may use
+  uint64_t memory_bytes = 0;
+  uint64_t available_bytes = 0;
+  std::string glibc;
+};
+
+struct Disk {
+  std::string folder;
+  uint64_t free_bytes = 0;
+  bool writable = false;
+};
+
+// The acceleration library, where the loader or its own set-up script would find it.
+struct AtbLibrary {
+  std::string path;
+  bool new_string_abi = false;  // its symbols mention std::__cxx11
+};
+
+struct PythonPackage {
+  std::string name;
+  std::string version;  // "" where it is missing, "unknown" where it does not say
+};
+
+struct Python {
+  std::string program;  // $AIT_PYTHON or python3
+  std::string version;  // "" where it does not run
+  std::string problem;  // why not
+  std::vector<PythonPackage> packages;
+};
+
+Machine examine_machine();
+Disk examine_disk(const std::string& folder);
+std::optional<AtbLibrary> find_atb();
+Python examine_python();
+
+}  // namespace ait::cli

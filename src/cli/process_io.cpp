@@ -1,0 +1,61 @@
+#include "cli/process_io.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "base/log.h"
+#include "report/output_file.h"
+
+namespace ait::cli {
+namespace {
+
+// Async-signal-safe all through.
+void end_on_signal(int signal_number) {
+  report::remove_unfinished_files();
+  static constexpr std::string_view kMessage = "\nait: stopped; no report was written\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  ::_exit(128 + signal_number);
+}
+
+}  // namespace
+
+Result<void> write_stdout(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EPIPE) return {};
+    if (written < 0)
+      return fail(Error(ErrorCode::kUnwritable)
+                  << "standard output cannot be written: " << system_message(errno));
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+int print(std::string_view text, int status) {
+  const auto written = write_stdout(text);
+  return written ? status : report_error(written.error());
+}
+
+int report_error(const Error& error) {
+  log_error(error.text());
+  return kCannot;
+}
+
+void install_signal_handlers() {
+  struct sigaction action{};
+  sigemptyset(&action.sa_mask);
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &action, nullptr);
+  action.sa_handler = end_on_signal;
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction old{};
+    ::sigaction(signal_number, nullptr, &old);
+    // nohup and background shells ignore some of them on purpose.
+    if (old.sa_handler != SIG_IGN) ::sigaction(signal_number, &action, nullptr);
+  }
+}
+
+}  // namespace ait::cli

@@ -1,0 +1,30 @@
+// How the program meets the outside: standard output, and signals that end it.
+#pragma once
+
+#include <string_view>
+
+#include "base/error.h"
+
+namespace ait::cli {
+
+// Exit statuses; docs/compare.md says when.
+inline constexpr int kDone = 0;
+inline constexpr int kFailOnHit = 1;
+inline constexpr int kCannot = 2;
+
+// All of it, or kUnwritable (a full disk behind a redirection). A reader that went away (`| head`)
+// is no error.
+Result<void> write_stdout(std::string_view text);
+
+// write_stdout, with a failure logged and turned into kCannot; otherwise `status`.
+int print(std::string_view text, int status = kDone);
+
+// Logs the error and returns kCannot.
+int report_error(const Error& error);
+
+// Ctrl-C, SIGTERM and a closed terminal remove unfinished reports and end with 128 + signal.
+// SIGPIPE is ignored: a closed pipe shows as a failed write. Call once, before any output file is
+// made.
+void install_signal_handlers();
+
+}  // namespace ait::cli

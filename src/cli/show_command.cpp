@@ -1,0 +1,195 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/elements.h"
+#include "cli/process_io.h"
+#include "metrics/compare.h"
+#include "report/chart.h"
+#include "report/json.h"
+#include "report/number.h"
+#include "report/table.h"
+#include "report/utf8.h"
+
+namespace ait::cli {
+namespace {
+
+using formats::TensorFile;
+using metrics::Statistics;
+using report::Align;
+using report::Cell;
+using report::cell_text;
+using report::Json;
+using report::JsonArray;
+using report::JsonObject;
+using report::Table;
+
+constexpr size_t kHistogramBins = 12;
+constexpr size_t kBarColumns = 40;
+
+std::string dtype_text(DType dtype) { return "torch." + std::string(name(dtype)); }
+
+// One tensor measured, or why it could not be.
+struct Entry {
+  std::string name;
+  Result<Tensor> tensor;
+  Statistics statistics;
+};
+
+Entry measure_entry(const TensorFile& file, size_t index, size_t threads) {
+  Entry entry{file.name(index), file.load(index), {}};
+  if (entry.tensor) entry.statistics = metrics::statistics(entry.tensor->view(), threads);
+  return entry;
+}
+
+// minimum, maximum, mean: nothing where there are no elements.
+Cell value_of(const Statistics& statistics, double Statistics::* member) {
+  return statistics.elements > 0 ? Cell(statistics.*member) : Cell();
+}
+
+JsonObject describe(const Entry& entry) {
+  JsonObject object;
+  object.set("name", entry.name);
+  if (!entry.tensor) return object.set("error", entry.tensor.error().text());
+  const Statistics& s = entry.statistics;
+  return object.set("dtype", dtype_text(entry.tensor->dtype()))
+      .set("shape", entry.tensor->shape())
+      .set("elements", entry.tensor->elements())
+      .set("bytes", entry.tensor->view().bytes())
+      .set("min", value_of(s, &Statistics::minimum))
+      .set("max", value_of(s, &Statistics::maximum))
+      .set("mean", value_of(s, &Statistics::mean))
+      .set("l1_norm", s.l1_norm)
+      .set("l2_norm", s.l2_norm)
+      .set("nan", s.nan)
+      .set("positive_inf", s.positive_inf)
+      .set("negative_inf", s.negative_inf);
+}
+
+JsonObject file_object(const ShowOptions& options, const TensorFile& file) {
+  JsonObject object;
+  return object.set("file", options.source.path)
+      .set("format", std::string(file.format()))
+      .set("note", file.note());
+}
+
+int show_list(const ShowOptions& options, const TensorFile& file) {
+  Table table({{"name"},
+               {"dtype"},
+               {"shape"},
+               {"min", Align::kRight},
+               {"max", Align::kRight},
+               {"mean", Align::kRight},
+               {"nan", Align::kRight},
+               {"inf", Align::kRight}});
+  JsonArray list;
+  size_t damaged = 0;
+  for (size_t i = 0; i < file.size(); ++i) {
+    const Entry entry = measure_entry(file, i, options.threads);
+    list.emplace_back(describe(entry));
+    if (!entry.tensor) {
+      ++damaged;
+      log_warning(printable(entry.name) + ": " + entry.tensor.error().text());
+      table.add({entry.name, "unreadable"});
+      continue;
+    }
+    const Statistics& s = entry.statistics;
+    table.add({entry.name, dtype_text(entry.tensor->dtype()),
+               cell_text(Cell(entry.tensor->shape())), cell_text(value_of(s, &Statistics::minimum)),
+               cell_text(value_of(s, &Statistics::maximum)),
+               cell_text(value_of(s, &Statistics::mean)), std::to_string(s.nan),
+               std::to_string(s.inf())});
+  }
+  const int status = damaged == file.size() ? kCannot : kDone;
+  if (options.json) {
+    JsonObject root = file_object(options, file);
+    root.set("tensors", std::move(list));
+    return print(Json(std::move(root)).text() + "\n", status);
+  }
+  const std::string path = report::visible(options.source.path);
+  return print(
+      fmt::format("{} ({}, {} tensors)\n\n{}\nNext: look at one with: ait show {} --name {}\n",
+                  path, file.format(), file.size(), table.text(stdout_is_colourful()), path,
+                  report::visible(file.name(0))),
+      status);
+}
+
+std::string values_text(const Entry& entry, const std::vector<Cell>& values) {
+  std::string out;
+  for (const Cell& value : values) {
+    if (!out.empty()) out += ", ";
+    out += element_text(entry.tensor->dtype(), value);
+  }
+  if (values.size() < entry.tensor->elements()) out += ", …";
+  return out;
+}
+
+int show_one(const ShowOptions& options, const TensorFile& file, size_t index) {
+  const Entry entry = measure_entry(file, index, options.threads);
+  if (!entry.tensor) return report_error(entry.tensor.error());
+  const TensorView view = entry.tensor->view();
+  const Statistics& s = entry.statistics;
+  const std::vector<Cell> values = first_elements(view, options.values);
+  // The bins run from minimum to maximum, which have no place on a scale when they are NaN or
+  // infinite.
+  std::vector<size_t> counts;
+  if (std::isfinite(s.minimum) && std::isfinite(s.maximum))
+    counts = metrics::histogram(view, s, kHistogramBins);
+
+  if (options.json) {
+    JsonArray bins;
+    for (const size_t count : counts) bins.emplace_back(count);
+    JsonObject root = file_object(options, file);
+    JsonObject tensor = describe(entry);
+    tensor.set("histogram", std::move(bins)).set("values", JsonArray(values.begin(), values.end()));
+    root.set("tensors", JsonArray{std::move(tensor)});
+    return print(Json(std::move(root)).text() + "\n");
+  }
+
+  Table table({{}, {}});
+  table.add({"file", options.source.path});
+  table.add({"format", std::string(file.format())});
+  if (!entry.name.empty()) table.add({"name", entry.name});
+  table.add({"dtype", dtype_text(view.dtype)});
+  table.add({"shape", cell_text(Cell(entry.tensor->shape()))});
+  table.add({"elements", std::to_string(view.elements)});
+  table.add({"bytes", std::to_string(view.bytes())});
+  if (view.elements > 0) {
+    table.add({"min", report::number_text(s.minimum)});
+    table.add({"max", report::number_text(s.maximum)});
+    table.add({"mean", report::number_text(s.mean)});
+    table.add({"l2 norm", report::number_text(s.l2_norm)});
+    table.add({"nan", std::to_string(s.nan)});
+    table.add({"+inf, -inf", fmt::format("{}, {}", s.positive_inf, s.negative_inf)});
+  }
+  if (!values.empty()) table.add({"values", values_text(entry, values)});
+  std::string out = table.text(false);
+  if (!counts.empty()) {
+    out += '\n';
+    out += report::histogram_chart(counts, s.minimum, s.maximum, kBarColumns);
+  }
+  out += fmt::format("\nNext: compare it with: ait llm compare -gp GOLDEN -mp {}\n",
+                     report::visible(options.source.path));
+  return print(out);
+}
+
+}  // namespace
+
+int run_show(const ShowOptions& options) {
+  const auto opened = formats::open_tensor_file(options.source.path, options.source.raw);
+  if (!opened) return report_error(opened.error());
+  const TensorFile& file = **opened;
+  if (!file.note().empty())
+    log_warning(printable(options.source.path) + ": " + printable(file.note()));
+  if (options.source.name.empty() && file.size() > 1) return show_list(options, file);
+  for (size_t i = 0; i < file.size(); ++i)
+    if (options.source.name.empty() || file.name(i) == options.source.name)
+      return show_one(options, file, i);
+  // Nothing by that name, or nothing at all: load_single has the words for it.
+  return report_error(
+      formats::load_single(options.source.path, options.source.name, options.source.raw).error());
+}
+
+}  // namespace ait::cli

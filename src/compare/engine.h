@@ -1,0 +1,29 @@
+// Compares any number of pairs on all cores and hands out their rows in order.
+//
+//   compare_pairs(pairs, options, stop, [&](Row&& row, uint64_t bytes) { csv.append(…); });
+//
+// Memory does not grow with the number or size of the tensors: files are mapped, and only a few
+// pairs per thread are on their way at any time. Files are opened, and so asked for from the disk,
+// in the order of the pairs, ahead of the threads that read them; large tensors are shared among
+// the threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "compare/measure.h"
+#include "match/pair.h"
+
+namespace ait::compare {
+
+// `emit` is called from one thread at a time, in the order of the pairs, with the bytes of both
+// tensors. A pair of files that hold several tensors gives a row for every name on either side; a
+// pair without one of its sides gives a row with the reason. When `stop` becomes true the rows so
+// far have been emitted and the function returns. Returns how many pairs were finished.
+size_t compare_pairs(std::span<const match::Pair> pairs, const Options& options,
+                     const std::atomic<bool>& stop,
+                     const std::function<void(Row&& row, uint64_t bytes)>& emit);
+
+}  // namespace ait::compare

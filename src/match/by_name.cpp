@@ -1,0 +1,86 @@
+#include "match/by_name.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <unordered_map>
+
+namespace ait::match {
+namespace {
+
+using capture::Capture;
+using capture::TensorRecord;
+
+constexpr size_t kNone = ~size_t{0};
+constexpr size_t kSeveral = kNone - 1;
+
+// A file's name without its extension; a tensor's name inside a file has none.
+std::string stem(const TensorRecord& record) {
+  if (!record.member.empty()) return record.operation;
+  const std::filesystem::path path(record.operation);
+  return (path.parent_path() / path.stem()).native();
+}
+
+// Which of the records not `taken` has each stem, or kSeveral.
+std::unordered_map<std::string, size_t> by_stem(const Capture& capture,
+                                                const std::vector<bool>& taken) {
+  std::unordered_map<std::string, size_t> found;
+  for (size_t i = 0; i < capture.records.size(); ++i) {
+    if (taken[i]) continue;
+    const auto [place, is_new] = found.try_emplace(stem(capture.records[i]), i);
+    if (!is_new) place->second = kSeveral;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Pair> pair_by_name(const Capture& golden, const Capture& actual) {
+  std::vector<size_t> partner(golden.records.size(), kNone);
+  std::vector<bool> golden_taken(golden.records.size());
+  std::vector<bool> actual_taken(actual.records.size());
+  const auto take = [&](size_t g, size_t m) {
+    partner[g] = m;
+    golden_taken[g] = true;
+    actual_taken[m] = true;
+  };
+  std::unordered_map<std::string_view, size_t> exact;
+  for (size_t i = 0; i < actual.records.size(); ++i) exact.emplace(actual.records[i].operation, i);
+  for (size_t i = 0; i < golden.records.size(); ++i)
+    if (const auto found = exact.find(golden.records[i].operation); found != exact.end())
+      take(i, found->second);
+
+  const auto golden_stems = by_stem(golden, golden_taken);
+  const auto actual_stems = by_stem(actual, actual_taken);
+  for (const auto& [name, g] : golden_stems) {
+    const auto found = actual_stems.find(name);
+    if (g != kSeveral && found != actual_stems.end() && found->second != kSeveral)
+      take(g, found->second);
+  }
+
+  std::vector<Pair> pairs;
+  pairs.reserve(golden.records.size());
+  for (size_t i = 0; i < golden.records.size(); ++i) {
+    Pair pair;
+    pair.golden = golden.records[i];
+    if (partner[i] != kNone) pair.actual = actual.records[partner[i]];
+    pairs.push_back(std::move(pair));
+  }
+  const auto name = [](const Pair& pair) -> const std::string& {
+    return pair.golden.path.empty() ? pair.actual.operation : pair.golden.operation;
+  };
+  const size_t paired = pairs.size();
+  for (size_t i = 0; i < actual.records.size(); ++i) {
+    if (actual_taken[i]) continue;
+    Pair pair;
+    pair.actual = actual.records[i];
+    pairs.push_back(std::move(pair));
+  }
+  // Both parts are sorted by name already.
+  std::inplace_merge(
+      pairs.begin(), pairs.begin() + static_cast<ptrdiff_t>(paired), pairs.end(),
+      [&](const Pair& a, const Pair& b) { return capture::natural_less(name(a), name(b)); });
+  for (size_t i = 0; i < pairs.size(); ++i) pairs[i].data_id = std::to_string(i);
+  return pairs;
+}
+
+}  // namespace ait::match

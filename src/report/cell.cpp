@@ -1,0 +1,33 @@
+#include "report/cell.h"
+
+#include "report/number.h"
+
+namespace ait::report {
+namespace {
+
+struct Text {
+  NumberStyle style;
+
+  std::string operator()(std::monostate) const { return {}; }
+  std::string operator()(bool flag) const { return flag ? "True" : "False"; }
+  std::string operator()(int64_t count) const { return std::to_string(count); }
+  std::string operator()(uint64_t count) const { return std::to_string(count); }
+  std::string operator()(double number) const {
+    return style == NumberStyle::kTenDecimals ? ten_decimals_text(number) : number_text(number);
+  }
+  std::string operator()(const std::string& text) const { return text; }
+  std::string operator()(const std::vector<int64_t>& shape) const {
+    std::string out = "[";
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (i > 0) out += ", ";
+      out += std::to_string(shape[i]);
+    }
+    return out + "]";
+  }
+};
+
+}  // namespace
+
+std::string cell_text(const Cell& cell, NumberStyle style) { return std::visit(Text{style}, cell); }
+
+}  // namespace ait::report

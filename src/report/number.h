@@ -1,0 +1,27 @@
+// Numbers as the reports write them.
+//
+//   number_text(3)         "3.0"
+//   number_text(1e-5)      "1e-05"
+//   ten_decimals_text(x)   "0.9999962748"
+//
+// The old tools computed in float32 and printed through Python, so a report is read by scripts that
+// expect Python's spelling: a trailing ".0", an exponent of at least two digits, exponents only
+// below 1e-4 and from 1e16 on, and nan, inf, -inf.
+#pragma once
+
+#include <string>
+
+namespace ait::report {
+
+// The fewest digits that give the value back once it is rounded to float32. A value that float32
+// would turn into infinity or zero keeps the digits of the double instead: an overflow nobody had
+// must not be reported.
+std::string number_text(double value);
+
+// The fewest digits that give the double itself back.
+std::string double_text(double value);
+
+// Rounded to 10 decimals, without trailing zeros: the spelling of cosine_similarity.
+std::string ten_decimals_text(double value);
+
+}  // namespace ait::report

@@ -1,0 +1,113 @@
+#include "cli/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ait::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string help(std::vector<std::string> arguments) {
+  const auto command = parse_command_line("ait", std::move(arguments));
+  EXPECT_TRUE(command);
+  return std::get<PrintText>(*command).text;
+}
+
+Error refused(std::vector<std::string> arguments) {
+  const auto command = parse_command_line("ait", std::move(arguments));
+  EXPECT_FALSE(command);
+  return command ? Error(ErrorCode::kUsage) : command.error();
+}
+
+TEST(CommandLine, UnderstandsCompareInTheSeedsSpelling) {
+  const auto command =
+      parse_command_line("ait", {"llm", "compare", "-gp", "a.pth", "-mp=b.bin", "-o", "out",
+                                 "--extended", "--fail-on", "nan", "--metric-compat", "ait",
+                                 "--threads", "2", "--my-dtype", "half", "--my-shape", "2,3"});
+  ASSERT_TRUE(command) << command.error().text();
+  const auto& options = std::get<CompareOptions>(*command);
+  EXPECT_EQ(options.golden.path, "a.pth");
+  EXPECT_EQ(options.actual.path, "b.bin");
+  EXPECT_EQ(options.output_folder, "out");
+  EXPECT_TRUE(options.extended);
+  EXPECT_FALSE(options.json);
+  EXPECT_EQ(options.fail_on.size(), 1U);
+  EXPECT_EQ(options.compat, compare::MetricCompat::kAit);
+  EXPECT_EQ(options.threads, 2U);
+  EXPECT_FALSE(options.golden.raw);
+  EXPECT_EQ(options.actual.raw->dtype, DType::kFloat16);
+  EXPECT_EQ(options.actual.raw->shape, Shape({2, 3}));
+}
+
+TEST(CommandLine, UnderstandsShowAndDoctor) {
+  const auto show = parse_command_line("ait", {"show", "x.npy", "--values", "0", "--name", "w"});
+  ASSERT_TRUE(show) << show.error().text();
+  EXPECT_EQ(std::get<ShowOptions>(*show).source.path, "x.npy");
+  EXPECT_EQ(std::get<ShowOptions>(*show).source.name, "w");
+  EXPECT_EQ(std::get<ShowOptions>(*show).values, 0U);
+  const auto doctor = parse_command_line("ait", {"doctor", "--json"});
+  ASSERT_TRUE(doctor) << doctor.error().text();
+  EXPECT_TRUE(std::get<DoctorOptions>(*doctor).json);
+}
+
+TEST(CommandLine, HelpHasPurposeUsageExamplesOptionsAndStatus) {
+  const std::string text = help({"llm", "compare", "--help"});
+  for (const char* part : {"Usage: ait llm compare -gp FILE -mp FILE", "Examples:", "Input:",
+                           "-gp,--golden-path FILE", "Output:", "Exit status:"})
+    EXPECT_THAT(text, HasSubstr(part));
+  EXPECT_THAT(help({"--help"}), HasSubstr("doctor"));
+  EXPECT_THAT(help({"--version"}), HasSubstr("ait "));
+}
+
+TEST(CommandLine, TakesTheNameItIsCalledBy) {
+  const auto command = parse_command_line("msit", {"llm", "compare", "-h"});
+  EXPECT_THAT(std::get<PrintText>(*command).text, HasSubstr("Usage: msit llm compare"));
+}
+
+TEST(CommandLine, AsksForACommandWhereNoneIsGiven) {
+  for (const auto& arguments : {std::vector<std::string>{}, {"llm"}}) {
+    const auto command = parse_command_line("ait", arguments);
+    ASSERT_TRUE(command);
+    EXPECT_FALSE(std::get<PrintText>(*command).asked_for);
+  }
+}
+
+TEST(CommandLine, PutsEveryComplaintOnOneLineWithAHint) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"llm", "compare"},
+      {"llm", "compare", "-gp", "a"},
+      {"llm", "compare", "-gp", "a", "-mp", "b", "--nonsense"},
+      {"llm", "compare", "-gp", "a", "-mp", "b", "-l", "loud"},
+      {"llm", "compare", "-gp", "a", "-mp", "b", "--fail-on", "x"},
+      {"llm", "compare", "-gp", "a", "-mp", "b", "--metric-compat", "x"},
+      {"llm", "compare", "-gp", "a", "-mp", "b", "--threads", "-1"},
+      {"llm", "compare", "-gp", "a", "-mp", "b", "--my-dtype", "float17"},
+      {"llm", "compare", "-gp", "a", "-mp", "b", "--my-shape", "2"},
+  };
+  for (const auto& arguments : wrong) {
+    const Error error = refused(arguments);
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.text(), HasSubstr("see `ait llm compare --help`"));
+    EXPECT_THAT(error.text(), Not(HasSubstr("\n")));
+  }
+  EXPECT_THAT(refused({"llm", "nonsense"}).text(), HasSubstr("see `ait llm --help`"));
+  EXPECT_THAT(refused({"show"}).text(), HasSubstr("see `ait show --help`"));
+}
+
+TEST(ParseShape, TakesTheUsualSpellings) {
+  for (const char* text : {"2,3", "2x3", "[2, 3]", "[2,3]"})
+    EXPECT_EQ(parse_shape(text).value(), Shape({2, 3}));
+  EXPECT_EQ(parse_shape("[]").value(), Shape());
+  EXPECT_EQ(parse_shape("7").value(), Shape({7}));
+}
+
+TEST(ParseShape, RefusesTheRest) {
+  for (const char* text : {"", "2,", ",2", "-2", "2;3", "a", "[2", "2 3", "99999999999999999999",
+                           "4294967296,4294967296"})
+    EXPECT_FALSE(parse_shape(text)) << text;
+}
+
+}  // namespace
+}  // namespace ait::cli

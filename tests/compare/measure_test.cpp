@@ -1,0 +1,156 @@
+#include "compare/measure.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+
+#include "tensors.h"
+
+namespace ait::compare {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+const Options kOwn{MetricCompat::kOwn, false, 1};
+const Options kMsit{MetricCompat::kMsit, false, 1};
+const Options kAit{MetricCompat::kAit, false, 1};
+
+TEST(Measure, SaysNothingOfAnOrdinaryPair) {
+  const Row row = measure(floats({1, 2, 3}), floats({1, 2, 4}), kOwn);
+  EXPECT_EQ(row.reason, "");
+  ASSERT_TRUE(metrics_of(row));
+  EXPECT_EQ(row.comparison->max_absolute_error, 1);
+  EXPECT_EQ(row.golden.statistics->maximum, 3);
+  EXPECT_EQ(row.actual.statistics->maximum, 4);
+}
+
+TEST(Measure, TakesShapesThatDifferInOnesOnlyAsEqual) {
+  EXPECT_EQ(measure(floats({1, 2, 2}, {1, 2, 3, 4}), floats({2, 2, 1}, {1, 2, 3, 4}), kOwn).reason,
+            "");
+}
+
+TEST(Measure, ComparesOtherShapesOfEqualCountFlattenedAndSaysSo) {
+  const Row row =
+      measure(floats({2, 3}, {1, 2, 3, 4, 5, 6}), floats({3, 2}, {1, 2, 3, 4, 5, 6}), kOwn);
+  EXPECT_EQ(row.reason, "shape differs, compared flattened.");
+  EXPECT_TRUE(metrics_of(row));
+}
+
+TEST(Measure, GivesBothSidesStatisticsWhenCountsDiffer) {
+  const Row row = measure(floats({1, 2, 3}), floats({1, kNan}), kOwn);
+  EXPECT_EQ(row.reason, "data shape doesn't match. my_data includes NAN or inf.");
+  EXPECT_FALSE(metrics_of(row));
+  EXPECT_EQ(row.golden.statistics->mean, 2);
+  EXPECT_EQ(row.actual.statistics->nan, 1U);
+}
+
+TEST(Measure, HasNothingToSayOfTwoEmptyTensorsButThat) {
+  const Row row = measure(floats({}), floats({0, 4}, {}), kOwn);
+  EXPECT_EQ(row.reason, "data is empty.");
+  EXPECT_FALSE(metrics_of(row));
+}
+
+TEST(Measure, CallsOneEmptyTensorAShapeMismatch) {
+  EXPECT_EQ(measure(floats({}), floats({1}), kOwn).reason, "data shape doesn't match.");
+}
+
+TEST(Measure, MeasuresTheFinitePositionsAndNamesTheSide) {
+  const Row row = measure(floats({1, kNan, 3}), floats({1, 2, 4}), kOwn);
+  EXPECT_EQ(row.reason, "golden_data includes NAN or inf.");
+  ASSERT_TRUE(metrics_of(row));
+  EXPECT_EQ(row.comparison->compared, 2U);
+  EXPECT_EQ(row.comparison->max_absolute_error, 1);
+  EXPECT_EQ(measure(floats({kInf, 1}), floats({1, kNan}), kOwn).reason,
+            "golden_data includes NAN or inf. my_data includes NAN or inf.");
+}
+
+TEST(Measure, HasNoMetricsWhereNoPositionIsFiniteOnBothSides) {
+  EXPECT_FALSE(metrics_of(measure(floats({1, kNan}), floats({kInf, 2}), kOwn)));
+}
+
+TEST(Measure, WithholdsMetricsOfNonFiniteDataAsTheOldToolsDid) {
+  for (const Options& options : {kMsit, kAit}) {
+    const Row row = measure(floats({1, kNan}), floats({1, 2}), options);
+    EXPECT_EQ(row.reason, "golden_data includes NAN or inf.");
+    EXPECT_FALSE(metrics_of(row));
+    EXPECT_EQ(row.actual.statistics->maximum, 2);
+  }
+}
+
+TEST(Measure, NamesTheSideThatIsAllZero) {
+  const Row golden = measure(floats({0, 0}), floats({1, 2}), kOwn);
+  EXPECT_EQ(golden.reason, "golden_data is all zero.");
+  EXPECT_EQ(golden.comparison->cosine_similarity, 0);
+  EXPECT_TRUE(std::isinf(golden.comparison->relative_euclidean_distance));
+  EXPECT_EQ(measure(floats({1, 2}), floats({0, 0}), kOwn).reason, "my_data is all zero.");
+  const Row both = measure(floats({0, 0}), floats({0, 0}), kOwn);
+  EXPECT_EQ(both.reason, "");
+  EXPECT_EQ(both.comparison->cosine_similarity, 1);
+}
+
+TEST(Measure, RestoresTheOldZeroAtAZeroGolden) {
+  const Row row = measure(floats({0, 0}), floats({1, 2}), kMsit);
+  EXPECT_EQ(row.reason, "");
+  EXPECT_EQ(row.comparison->relative_euclidean_distance, 0);
+  EXPECT_EQ(row.comparison->max_absolute_error, 0);
+}
+
+TEST(Measure, RestoresTheOldMaskOfAbsoluteErrors) {
+  EXPECT_EQ(measure(floats({0, 1}), floats({5, 2}), kOwn).comparison->max_absolute_error, 5);
+  EXPECT_EQ(measure(floats({0, 1}), floats({5, 2}), kMsit).comparison->max_absolute_error, 1);
+}
+
+TEST(Measure, RestoresTheMissingSquareRootForAit) {
+  const auto distance = [](const Options& options) {
+    return measure(floats({1, 2}), floats({10, 20}), options)
+        .comparison->relative_euclidean_distance;
+  };
+  EXPECT_DOUBLE_EQ(distance(kOwn), 9);
+  EXPECT_DOUBLE_EQ(distance(kMsit), 9);
+  EXPECT_DOUBLE_EQ(distance(kAit), 81);
+}
+
+TEST(Measure, RestoresTheOldClampOfTinyNorms) {
+  // |g| = |m| = 1e-9: the clamp at 1e-8 makes the cosine (1e-9 / 1e-8)^2.
+  const auto cosine = [](const Options& options) {
+    return measure(floats({1e-9F}), floats({1e-9F}), options).comparison->cosine_similarity;
+  };
+  EXPECT_DOUBLE_EQ(cosine(kOwn), 1);
+  EXPECT_NEAR(cosine(kMsit), 0.01, 1e-9);
+}
+
+TEST(Measure, NotesThatComplexNumbersArePairs) {
+  const std::vector<std::complex<float>> values = {{1, 2}, {3, 4}};
+  const auto complex = make_tensor(DType::kComplex64, {2}, values);
+  const Row row = measure(complex, complex, kOwn);
+  EXPECT_EQ(row.reason, "complex data, compared as pairs of reals.");
+  EXPECT_TRUE(metrics_of(row));
+  EXPECT_EQ(measure(complex, floats({1, 3}), kOwn).reason,
+            "complex against real data, not compared.");
+}
+
+TEST(Measure, KeepsTheRowOfAMissingFileInTheOldWords) {
+  const Result<Tensor> missing = fail(Error(ErrorCode::kNotFound, "no/such.npy") << "no such file");
+  const Row row = measure(missing, floats({1, 2}), kOwn);
+  EXPECT_EQ(row.reason, "golden_data_path: no/such.npy is not a file.");
+  EXPECT_FALSE(row.golden.present());
+  EXPECT_EQ(row.actual.statistics->maximum, 2);
+  EXPECT_EQ(measure(floats({1}), missing, kOwn).reason, "my_data_path: no/such.npy is not a file.");
+}
+
+TEST(Measure, KeepsTheReadersOwnWordsForADamagedFile) {
+  const Result<Tensor> damaged = fail(Error(ErrorCode::kCorrupt, "/dev/null/x") << "cut off");
+  const Result<Tensor> nameless = fail(Error(ErrorCode::kCorrupt) << "cut off");
+  EXPECT_EQ(measure(nameless, floats({1}), kOwn).reason, "cut off");
+  const std::string exists = AIT_TEST_DATA "/../CMakeLists.txt";
+  const Result<Tensor> real = fail(Error(ErrorCode::kCorrupt, exists) << "cut off");
+  EXPECT_EQ(measure(real, floats({1}), kOwn).reason, exists + ": cut off");
+  EXPECT_EQ(
+      measure(damaged, damaged, kOwn).reason,
+      "golden_data_path: /dev/null/x is not a file. my_data_path: /dev/null/x is not a file.");
+}
+
+}  // namespace
+}  // namespace ait::compare

@@ -1,0 +1,77 @@
+"""Every `$ ait …` line in the documentation runs, and prints what the page shows.
+
+A ```console block holds command lines and, below each, its output. Of the output every line must appear in
+this order; `…` stands for any text. A line `# status N` after a command says that it ends so.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+
+import numpy as np
+import pytest
+
+from conftest import REPOSITORY, atb_bin, sample_pair
+
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+
+
+def examples():
+    for page in PAGES:
+        if not page.exists():
+            continue
+        text = page.read_text(encoding="utf-8")
+        for block in re.finditer(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            line = text[: block.start()].count("\n") + 2
+            commands = re.split(r"^\$ ", block.group(1), flags=re.MULTILINE)[1:]
+            if any(command.startswith("ait ") for command in commands):
+                yield pytest.param(commands, id=f"{page.relative_to(REPOSITORY)}:{line}")
+
+
+@pytest.fixture(scope="module")
+def example_folder(tmp_path_factory):
+    torch = pytest.importorskip("torch")
+    safetensors = pytest.importorskip("safetensors.numpy")
+    folder = tmp_path_factory.mktemp("documents")
+    golden, actual = sample_pair()
+    np.save(folder / "golden.npy", golden)
+    np.save(folder / "actual.npy", actual)
+    torch.save(torch.from_numpy(golden).half(), folder / "layer.pth")
+    (folder / "layer.bin").write_bytes(atb_bin(actual.astype(np.float16), 1))
+    actual.astype(np.float16).tofile(folder / "layer.raw")
+    weights = {"lm_head.weight": golden[0], "model.norm.weight": np.ones(4, np.float16)}
+    safetensors.save_file(weights, folder / "model.safetensors")
+    return folder
+
+
+def pattern(line):
+    return ".*".join(re.escape(part) for part in line.split("…"))
+
+
+@pytest.mark.parametrize("commands", list(examples()))
+def test_the_example_works(program, example_folder, commands):
+    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    for command in commands:
+        line, *shown = command.rstrip("\n").split("\n")
+        if not line.startswith("ait "):
+            continue
+        status = 0
+        if shown and (said := re.fullmatch(r"# status (\d+)", shown[0])):
+            status = int(said.group(1))
+            shown = shown[1:]
+        process = subprocess.run(
+            [program, *shlex.split(line)[1:]],
+            cwd=example_folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        )
+        assert process.returncode == status, process.stdout
+        printed = iter(process.stdout.split("\n"))
+        for expected in filter(str.strip, shown):
+            assert any(re.fullmatch(pattern(expected), text) for text in printed), (
+                f"{line} did not print (in this place): {expected}\n\n{process.stdout}"
+            )
