@@ -263,7 +263,11 @@ Result<Bytes> find_data(const Record& record, uint64_t need, Notes& notes) {
   const Header& header = record.header;
   const Bytes payload = record.payload();
   const uint64_t offset = header.object ? header.object->offset_bytes : 0;
-  const uint64_t have = offset <= payload.size() ? payload.size() - offset : 0;
+  if (offset > payload.size())
+    return fail(corrupt() << "the data is said to start " << offset
+                          << " bytes behind the header, but " << payload.size()
+                          << " are there; the file was probably cut short");
+  const uint64_t have = payload.size() - offset;
   // A length that disagrees is believed only if the payload does not prove it wrong: some writers
   // get it wrong, but in a file written twice the bytes after the first record are no data.
   const uint64_t claimed = header.object ? header.object->length_bytes
@@ -343,7 +347,9 @@ Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file)
   Notes notes;
   auto tensor = make_tensor({std::move(file), std::move(*header)}, notes);
   if (!tensor && tensor.error().path().empty()) tensor.error().set_path(path);
-  return std::make_unique<SingleTensor>("atb", std::move(tensor), notes.take());
+  // Remarks on a tensor that cannot be read would only bury the reason.
+  std::string note = tensor ? notes.take() : std::string();
+  return std::make_unique<SingleTensor>("atb", std::move(tensor), std::move(note));
 }
 
 }  // namespace ait::formats::atb_bin

@@ -92,7 +92,7 @@ Side SideTotal::finish(size_t elements, double scale) const {
   } else if (positive_inf_ > 0 || negative_inf_ > 0) {
     side.mean = positive_inf_ > 0 ? kInfinity : -kInfinity;
   } else {
-    side.mean = elements > 0 ? sum_.value() / static_cast<double>(elements) : 0;
+    side.mean = elements > 0 ? sum_.value() / static_cast<double>(elements) / scale : 0;
   }
   if (nan_ > 0) side.minimum = side.maximum = side.mean = std::numeric_limits<double>::quiet_NaN();
   if (elements == 0) side.minimum = side.maximum = 0;

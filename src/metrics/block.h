@@ -51,8 +51,7 @@ struct SideBlock {
   size_t negative_inf = 0;
 };
 
-// Positions finite on both sides in a block. The scales have been applied to the four products and
-// the squares.
+// Positions finite on both sides in a block. Every sum but `relative` has been scaled, see Scales.
 struct PairBlock {
   SideBlock golden;
   SideBlock actual;
@@ -101,7 +100,7 @@ struct RowSums {
 // g·m / (|g| |m|), 1 for two zero vectors, 0 for one.
 double cosine(double gg, double gm, double mm);
 
-// Powers of two that keep squares of very large or very small doubles representable; 1 for
+// Powers of two that keep sums and squares of very large or very small doubles representable; 1 for
 // everything else.
 struct Scales {
   double golden = 1;

@@ -80,11 +80,11 @@ void PairF64(const double* golden, const double* actual, const double* differenc
     m = hn::IfThenElseZero(present, m);
     const V64 e = at_d != nullptr ? hn::LoadU(d, at_d) : hn::Sub(m, g);
     const V64 error = hn::Abs(hn::IfThenElseZero(present, e));
-    sum_g = hn::Add(sum_g, g);
-    sum_m = hn::Add(sum_m, m);
     const V64 gs = hn::Mul(g, scale_g);
     const V64 ms = hn::Mul(m, scale_m);
     const V64 ds = hn::Mul(error, scale_d);
+    sum_g = hn::Add(sum_g, gs);
+    sum_m = hn::Add(sum_m, ms);
     gg = hn::MulAdd(gs, gs, gg);
     gm = hn::MulAdd(gs, ms, gm);
     mm = hn::MulAdd(ms, ms, mm);
@@ -94,7 +94,7 @@ void PairF64(const double* golden, const double* actual, const double* differenc
     differing += hn::CountTrue(d, differs);
     hidden += hn::CountTrue(d, hn::AndNot(live, differs));
     const V64 counted = request.mask_absolute ? hn::IfThenElseZero(live, error) : error;
-    absolute = hn::Add(absolute, counted);
+    absolute = hn::MulAdd(counted, scale_d, absolute);
     max_absolute = hn::Max(max_absolute, counted);
     const V64 r = hn::IfThenElseZero(present, Relative(g, m, error, difference != nullptr,
                                                        request.relative, request.relative_epsilon));

@@ -13,9 +13,10 @@ HWY_BEFORE_NAMESPACE();
 namespace ait::metrics::HWY_NAMESPACE {
 
 void AddOne(double value, double scale, SideBlock& out) {
-  out.sum += value;
-  out.squares += (value * scale) * (value * scale);
-  out.magnitudes += std::fabs(value);
+  const double scaled = value * scale;
+  out.sum += scaled;
+  out.squares += scaled * scaled;
+  out.magnitudes += std::fabs(scaled);
   out.minimum = std::min(out.minimum, value);
   out.maximum = std::max(out.maximum, value);
 }
@@ -90,9 +91,9 @@ void StatisticsF64(const double* data, size_t elements, double scale, SideBlock&
   for (; i + lanes <= elements; i += lanes) {
     const V64 v = hn::LoadU(d, data + i);
     const V64 s = hn::Mul(v, factor);
-    sum = hn::Add(sum, v);
+    sum = hn::Add(sum, s);
     squares = hn::MulAdd(s, s, squares);
-    magnitudes = hn::Add(magnitudes, hn::Abs(v));
+    magnitudes = hn::Add(magnitudes, hn::Abs(s));
     min = hn::Min(min, v);
     max = hn::Max(max, v);
   }
