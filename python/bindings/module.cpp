@@ -4,6 +4,7 @@
 #include "files.h"
 #include "measure.h"
 #include "operand.h"
+#include "recorder.h"
 
 NB_MODULE(_native, module) {
   module.doc() =
@@ -13,4 +14,5 @@ NB_MODULE(_native, module) {
   ait::python::bind_operand(module);
   ait::python::bind_files(module);
   ait::python::bind_measure(module);
+  ait::python::bind_recorder(module);
 }

@@ -2,14 +2,16 @@
 //
 //   Result<Tensor> read(const std::string& path) {
 //     if (bytes < kHeaderBytes)
-//       return Error(ErrorCode::kCorrupt, path, 0) << "the npy header is cut off after " << bytes << " bytes";
+//       return Error(ErrorCode::kCorrupt, path, 0) << "the npy header is cut off after " << bytes
+//       << " bytes";
 //     …
 //   }
 //   auto tensor = read(path);
-//   if (!tensor) return tensor.error().text();   // "x.npy: the npy header is cut off … (at byte 0)"
+//   if (!tensor) return tensor.error().text();   // "x.npy: the npy header is cut off … (at byte
+//   0)"
 //
-// Everything that reads outside data returns Result. A message is one sentence: what is wrong, what was
-// expected, and what to do. Exceptions are left to bad_alloc and the standard library.
+// Everything that reads outside data returns Result. A message is one sentence: what is wrong, what
+// was expected, and what to do. Exceptions are left to bad_alloc and the standard library.
 #pragma once
 
 #include <cstdint>
@@ -85,7 +87,8 @@ inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(st
 // What errno says, as words: "No space left on device".
 std::string system_message(int error_number);
 
-// Text of outside origin made fit for one line of a terminal: control bytes become \xNN, long text is cut.
+// Text of outside origin made fit for one line of a terminal: control bytes become \xNN, long text
+// is cut.
 std::string printable(std::string_view text, size_t max_bytes = 200);
 
 }  // namespace ait

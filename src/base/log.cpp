@@ -31,7 +31,8 @@ void set_log_level(LogLevel level) { threshold = level; }
 
 void log(LogLevel level, std::string_view message) {
   static constexpr std::array<std::string_view, 4> kNames = {"debug", "", "warning", "error"};
-  static constexpr std::array<std::string_view, 4> kColours = {"\033[2m", "", "\033[33m", "\033[31m"};
+  static constexpr std::array<std::string_view, 4> kColours = {"\033[2m", "", "\033[33m",
+                                                               "\033[31m"};
   if (level < threshold.load()) return;
   const auto index = static_cast<size_t>(level);
   const bool coloured = stderr_is_colourful() && !kColours[index].empty();

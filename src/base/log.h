@@ -1,4 +1,5 @@
-// Messages to the person at the terminal: stderr only, one line each, never from the libraries below cli.
+// Messages to the person at the terminal: stderr only, one line each, never from the libraries
+// below cli.
 //
 //   log_info(fmt::format("{} pairs to compare", n));
 #pragma once
@@ -10,7 +11,8 @@ namespace ait {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// Accepts the seeds' spellings: debug, info, warning, warn, error, fatal, critical (the last two as error).
+// Accepts the seeds' spellings: debug, info, warning, warn, error, fatal, critical (the last two as
+// error).
 std::optional<LogLevel> parse_log_level(std::string_view name);
 void set_log_level(LogLevel level);
 

@@ -40,11 +40,12 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
       return fail(Error(ErrorCode::kNotFound, path) << "no such file; check the path");
     return fail(system_error(ErrorCode::kUnreadable, path, "cannot be opened for reading"));
   }
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.get(), &status) != 0)
     return fail(system_error(ErrorCode::kUnreadable, path, "cannot be examined"));
   if (S_ISDIR(status.st_mode))
-    return fail(Error(ErrorCode::kUnreadable, path) << "is a folder where a tensor file is expected");
+    return fail(Error(ErrorCode::kUnreadable, path)
+                << "is a folder where a tensor file is expected");
   if (!S_ISREG(status.st_mode))
     return fail(Error(ErrorCode::kUnreadable, path) << "is not a regular file");
   const auto size = static_cast<size_t>(status.st_size);
@@ -65,9 +66,11 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::temporary(
   const Descriptor file(::open(where.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (file.get() < 0)
     return fail(system_error(ErrorCode::kUnwritable, where, "cannot hold a temporary file"));
-  // posix_fallocate, not ftruncate: a full disk must be an error here, not a SIGBUS at the first write.
+  // posix_fallocate, not ftruncate: a full disk must be an error here, not a SIGBUS at the first
+  // write.
   if (size > 0) {
-    if (const int failure = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size)); failure != 0)
+    if (const int failure = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size));
+        failure != 0)
       return fail(Error(ErrorCode::kUnwritable, where)
                   << "has no room for " << size << " temporary bytes (" << system_message(failure)
                   << "); point TMPDIR at a larger disk");

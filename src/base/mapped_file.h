@@ -1,4 +1,5 @@
-// Read-only bytes of a file, mapped rather than read, so that a tensor of any size costs no memory of ours.
+// Read-only bytes of a file, mapped rather than read, so that a tensor of any size costs no memory
+// of ours.
 //
 //   auto file = MappedFile::open(path);
 //   if (!file) return fail(file.error());
@@ -19,12 +20,12 @@ namespace ait {
 
 class MappedFile {
  public:
-  // Fails on a missing path, a folder, anything that is not a regular file, and on lack of permission.
-  // An empty file maps to no bytes.
+  // Fails on a missing path, a folder, anything that is not a regular file, and on lack of
+  // permission. An empty file maps to no bytes.
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
 
-  // Bytes of our own making (a decompressed member) in an unlinked temporary file: page cache that the
-  // kernel can write out, not anonymous memory. `fill` gets exactly `size` writable bytes.
+  // Bytes of our own making (a decompressed member) in an unlinked temporary file: page cache that
+  // the kernel can write out, not anonymous memory. `fill` gets exactly `size` writable bytes.
   static Result<std::shared_ptr<const MappedFile>> temporary(
       size_t size, const std::function<Result<void>(std::span<std::byte>)>& fill);
 

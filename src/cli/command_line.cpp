@@ -20,7 +20,7 @@ constexpr const char* kCompareExitStatus =
     "  0  done, whatever was found\n"
     "  1  a condition of --fail-on was met\n"
     "  2  wrong usage, unreadable input, nothing to compare, or a report that cannot be written\n"
-    "  130  stopped by Ctrl-C; no report is left half-written\n";
+    "  130  stopped by Ctrl-C; of many pairs, those done are in a report named …_partial.csv\n";
 
 // Purpose, usage, examples, options by group, commands, exit status.
 class Help : public CLI::Formatter {
@@ -92,26 +92,30 @@ CLI::App* add_compare(CLI::App& llm, Help& help, const std::string& program, Wor
   CompareOptions& o = words.compare;
   CLI::App* app = llm.add_subcommand("compare", "Compare tensors of a trusted run with yours");
   help.page(app) = {
-      "-gp FILE -mp FILE [options]",
+      "-gp PATH -mp PATH [options]",
       "  " + program + " llm compare -gp golden.npy -mp actual.npy\n  " + program +
           " llm compare -gp layer.pth -mp layer.bin -o out\n  " + program +
+          " llm compare -gp golden_dump -mp my_dump -o out\n  " + program +
           " llm compare -gp golden.npy -mp actual.npy --fail-on 'cosine_similarity<0.999,nan'\n",
       kCompareExitStatus};
 
-  app->add_option("--golden-path", o.golden.path, "the trusted tensor, a file of any format")
-      ->option_text("FILE")
+  app->add_option("--golden-path", o.golden.path,
+                  "the trusted side: a tensor file of any format, a folder of such\n"
+                  "files, a checkpoint, or a folder that holds golden_tensor")
+      ->option_text("PATH")
       ->required()
       ->group("Input");
-  app->add_option("--my-path", o.actual.path, "the tensor to check")
-      ->option_text("FILE")
-      ->required()
+  app->add_option("--my-path", o.actual.path,
+                  "the side to check, of the same kind; with golden_tensor only\n"
+                  "where the files have moved")
+      ->option_text("PATH")
       ->group("Input");
   app->add_option("--golden-name", o.golden.name, "which tensor, where a file holds several")
       ->option_text("NAME")
       ->group("Input");
   app->add_option("--my-name", o.actual.name, "likewise")->option_text("NAME")->group("Input");
   app->add_option("--op-mapping-file", o.mapping_file,
-                  "operator types that correspond; not needed for two files")
+                  "operator types that correspond; used by automatic pairing")
       ->option_text("PATH")
       ->group("Input");
 
@@ -129,7 +133,9 @@ CLI::App* add_compare(CLI::App& llm, Help& help, const std::string& program, Wor
       ->option_text("SHAPE")
       ->group("Bare bytes");
 
-  app->add_option("-o,--output", o.output_folder, "also write a csv report into this folder")
+  app->add_option("-o,--output", o.output_folder,
+                  "folder for the csv report; a single pair gets one only\n"
+                  "with this, many pairs one in the current folder without it")
       ->option_text("DIR")
       ->group("Output");
   app->add_flag("--json", o.json, "print one JSON document instead of tables")->group("Output");

@@ -13,7 +13,7 @@ namespace ait::cli {
 struct CompareOptions {
   TensorSource golden;
   TensorSource actual;
-  std::string output_folder;  // empty: no report file
+  std::string output_folder;  // empty: no report of a single pair, the current folder for many
   std::string mapping_file;   // only checked so far: two files need no mapping
   bool json = false;
   bool extended = false;
@@ -32,6 +32,9 @@ struct ShowOptions {
 struct DoctorOptions {
   bool json = false;
 };
+
+// What the measuring needs to know of them.
+compare::Options measure_options(const CompareOptions& options);
 
 // Each prints its results and returns the exit status.
 int run_compare(const CompareOptions& options);

@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
-#include <filesystem>
 #include <optional>
 
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/compare_many.h"
 #include "cli/elements.h"
+#include "cli/pair_list.h"
 #include "cli/process_io.h"
 #include "compare/columns.h"
 #include "compare/measure.h"
@@ -27,36 +27,6 @@ using report::Align;
 using report::Cell;
 using report::cell_text;
 using report::Table;
-
-std::string report_name() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y%m%d%H%M%S", &local);
-  return fmt::format("ait_cmp_report_{}.csv", text);
-}
-
-// What is asked for must be two files; folders are told apart early, for a sentence that helps.
-Result<void> check_paths(const CompareOptions& options) {
-  std::error_code ignored;
-  const bool golden_folder = std::filesystem::is_directory(options.golden.path, ignored);
-  const bool actual_folder = std::filesystem::is_directory(options.actual.path, ignored);
-  const auto usage = [](const std::string& path) { return Error(ErrorCode::kUsage, path); };
-  if (golden_folder && actual_folder)
-    return fail(usage(options.golden.path)
-                << "is a folder, and folders are not compared yet; give one tensor file on each "
-                   "side (npy, npz, torch, safetensors, ATB bin or bare bytes)");
-  if (golden_folder)
-    return fail(usage(options.golden.path) << "is a folder but my path is a file; give two files");
-  if (actual_folder)
-    return fail(usage(options.actual.path)
-                << "is a folder but the golden path is a file; give two files");
-  if (!options.mapping_file.empty() && !std::filesystem::exists(options.mapping_file, ignored))
-    return fail(Error(ErrorCode::kNotFound, options.mapping_file)
-                << "no such mapping file; check the path given to -mf");
-  return {};
-}
 
 // The old tools' only output for a single pair, which scripts may look for: a Python dict.
 std::string old_result_line(const Row& row) {
@@ -157,7 +127,7 @@ Result<std::optional<report::CsvWriter>> begin_report(const CompareOptions& opti
   std::optional<report::CsvWriter> writer;
   if (options.output_folder.empty()) return writer;
   auto created =
-      report::CsvWriter::create(options.output_folder, report_name(),
+      report::CsvWriter::create(options.output_folder, timed_report_name(),
                                 compare::column_names(compare::columns(options.extended)));
   if (!created) return fail(created.error());
   writer.emplace(std::move(*created));
@@ -172,18 +142,7 @@ Result<std::string> finish_report(std::optional<report::CsvWriter>& writer, cons
   return writer->finish();
 }
 
-compare::Options measure_options(const CompareOptions& options) {
-  const bool asks_for_rows =
-      std::any_of(options.fail_on.begin(), options.fail_on.end(), [](const auto& condition) {
-        return condition.metric != nullptr && condition.metric->group == ColumnGroup::kPerRow;
-      });
-  return {options.compat, options.extended || asks_for_rows, options.threads};
-}
-
-}  // namespace
-
-int run_compare(const CompareOptions& options) {
-  if (auto ok = check_paths(options); !ok) return report_error(ok.error());
+int run_compare_one(const CompareOptions& options) {
   const auto golden = load(options.golden, "--golden-name");
   if (!golden) return report_error(golden.error());
   const auto actual = load(options.actual, "--my-name");
@@ -208,6 +167,22 @@ int run_compare(const CompareOptions& options) {
   if (!report_path) return report_error(report_path.error());
   for (const std::string& hit : hits) log_warning("--fail-on " + printable(hit) + " is met");
   return status;
+}
+
+}  // namespace
+
+compare::Options measure_options(const CompareOptions& options) {
+  const bool asks_for_rows =
+      std::any_of(options.fail_on.begin(), options.fail_on.end(), [](const auto& condition) {
+        return condition.metric != nullptr && condition.metric->group == ColumnGroup::kPerRow;
+      });
+  return {options.compat, options.extended || asks_for_rows, options.threads};
+}
+
+int run_compare(const CompareOptions& options) {
+  const auto list = list_pairs(options);
+  if (!list) return report_error(list.error());
+  return *list ? run_compare_many(options, **list) : run_compare_one(options);
 }
 
 }  // namespace ait::cli

@@ -11,8 +11,12 @@
 namespace ait::cli {
 namespace {
 
+std::atomic<bool> graceful = false;
+std::atomic<bool> stop_requested = false;
+
 // Async-signal-safe all through.
 void end_on_signal(int signal_number) {
+  if (graceful && !stop_requested.exchange(true)) return;
   report::remove_unfinished_files();
   static constexpr std::string_view kMessage = "\nait: stopped; no report was written\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
@@ -57,5 +61,16 @@ void install_signal_handlers() {
     if (old.sa_handler != SIG_IGN) ::sigaction(signal_number, &action, nullptr);
   }
 }
+
+GracefulStop::GracefulStop() {
+  stop_requested = false;
+  graceful = true;
+}
+
+GracefulStop::~GracefulStop() { graceful = false; }
+
+const std::atomic<bool>& GracefulStop::requested() const { return stop_requested; }
+
+void GracefulStop::request() const { stop_requested = true; }
 
 }  // namespace ait::cli

@@ -1,6 +1,7 @@
 // How the program meets the outside: standard output, and signals that end it.
 #pragma once
 
+#include <atomic>
 #include <string_view>
 
 #include "base/error.h"
@@ -11,6 +12,7 @@ namespace ait::cli {
 inline constexpr int kDone = 0;
 inline constexpr int kFailOnHit = 1;
 inline constexpr int kCannot = 2;
+inline constexpr int kInterruptedStatus = 130;
 
 // All of it, or kUnwritable (a full disk behind a redirection). A reader that went away (`| head`)
 // is no error.
@@ -26,5 +28,17 @@ int report_error(const Error& error);
 // SIGPIPE is ignored: a closed pipe shows as a failed write. Call once, before any output file is
 // made.
 void install_signal_handlers();
+
+// While one lives, the first such signal only asks for an end; the second ends at once as above.
+class GracefulStop {
+ public:
+  GracefulStop();
+  ~GracefulStop();
+  GracefulStop(const GracefulStop&) = delete;
+  GracefulStop& operator=(const GracefulStop&) = delete;
+
+  const std::atomic<bool>& requested() const;
+  void request() const;
+};
 
 }  // namespace ait::cli

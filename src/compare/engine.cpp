@@ -60,9 +60,8 @@ struct Item {
   bool stopped = false;
 };
 
-Result<Tensor> missing(const TensorRecord& there) {
-  return fail(Error(ErrorCode::kNotFound)
-              << "has no counterpart of " << printable(there.operation) << ".");
+Result<Tensor> missing(std::string_view option) {
+  return fail(Error(ErrorCode::kNotFound) << "no counterpart in " << option << ".");
 }
 
 Result<Tensor> load(const SharedFile& file, const TensorRecord& record, const std::string& name) {
@@ -167,12 +166,12 @@ class Run {
     const bool has_golden = at.golden && golden_name != kAbsent;
     const bool has_actual = at.actual && actual_name != kAbsent;
     const auto golden =
-        has_golden ? load(at.golden, pair.golden, golden_name) : missing(pair.actual);
-    const auto actual =
-        has_actual ? load(at.actual, pair.actual, actual_name) : missing(pair.golden);
+        has_golden ? load(at.golden, pair.golden, golden_name) : missing("golden-path");
+    const auto actual = has_actual ? load(at.actual, pair.actual, actual_name) : missing("my-path");
     Row row = measure(golden, actual, options_);
     row.token_id = pair.token_id;
-    row.data_id = pair.data_id;
+    const std::string& name = has_golden ? golden_name : actual_name;
+    row.data_id = name.empty() || name == pair.data_id ? pair.data_id : pair.data_id + ":" + name;
     row.golden.path = has_golden ? shown_path(pair.golden, golden_name) : "";
     row.actual.path = has_actual ? shown_path(pair.actual, actual_name) : "";
     at.rows.emplace_back(std::move(row), size_of(golden) + size_of(actual));

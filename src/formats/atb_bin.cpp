@@ -219,10 +219,16 @@ Result<Record> follow_link(const Record& from) {
   if (failure) return fail(refuse("which cannot be looked up: ") << failure.message());
   if (!is_inside(target, link_root(folder)))
     return fail(refuse("outside the dump; only files of the same dump are followed"));
+  // Named is the file that was asked for; the target comes in its message.
+  const auto unreadable = [&](Error& cause) {
+    return Error(cause.code(), from.file->path())
+           << "its data is said to be in another file, which cannot be read: "
+           << cause.set_path(target.string()).text();
+  };
   auto file = MappedFile::open(target.string());
-  if (!file) return fail(file.error());
+  if (!file) return fail(unreadable(file.error()));
   auto header = parse_header((*file)->bytes());
-  if (!header) return fail(header.error().set_path(target.string()));
+  if (!header) return fail(unreadable(header.error()));
   if (!header->link.empty() && !header->object)
     return fail(refuse("which is itself a link; only one step is followed"));
   if (header->dtype_code != from.header.dtype_code)

@@ -137,7 +137,7 @@ Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file)
   if (!keys) return fail(keys.error());
 
   auto result = std::make_unique<TorchLegacy>(file, *std::move(tensors));
-  if (auto collected = result->collect(); !collected) return fail(collected.error());
+  if (auto collected = result->collect(bytes.size()); !collected) return fail(collected.error());
   if (auto located = result->locate_storages(*keys, at); !located) return fail(located.error());
   return result;
 }

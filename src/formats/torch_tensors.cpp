@@ -275,8 +275,8 @@ Result<StorageReference> storage_reference(const Document& document, Id persiste
 // Depth first, in the order of the file; recursion ends at kMaxDepth.
 class TorchFile::Walk {
  public:
-  Walk(const Document& document, std::vector<Entry>& entries)
-      : document_(document), entries_(entries) {}
+  Walk(const Document& document, std::vector<Entry>& entries, size_t max_entries)
+      : document_(document), entries_(entries), max_entries_(max_entries) {}
 
   bool visit(Id id, size_t depth) {
     if (++visits_ > kMaxVisits || depth > kMaxDepth) return false;
@@ -339,20 +339,21 @@ class TorchFile::Walk {
   }
   bool add(Id id) {
     name_bytes_ += name_.size();
-    if (name_bytes_ > kMaxNameBytesInAll) return false;
+    if (name_bytes_ > kMaxNameBytesInAll || entries_.size() >= max_entries_) return false;
     entries_.push_back({name_, id});
     return true;
   }
 
   const Document& document_;
   std::vector<Entry>& entries_;
+  size_t max_entries_;
   std::string name_;
   size_t name_bytes_ = 0;
   size_t visits_ = 0;
 };
 
-Result<void> TorchFile::collect() {
-  if (!Walk(document_, entries_).visit(document_.root(), 0))
+Result<void> TorchFile::collect(size_t file_bytes) {
+  if (!Walk(document_, entries_, file_bytes).visit(document_.root(), 0))
     return fail(
         Error(ErrorCode::kCorrupt, path_)
         << "its values are nested too deeply, shared too often or named at too great length to be "
@@ -382,8 +383,15 @@ Result<Tensor> TorchFile::load_entry(const Entry& entry) const {
   auto tensor = Tensor::strided(stored->owner, stored->bytes, spec->dtype, std::move(spec->shape),
                                 std::move(spec->strides), spec->offset_elements);
   if (!tensor) return tensor;
+  // A lazy sign is resolved into a copy, which must not outgrow what is really stored.
+  const bool lazy = spec->conjugate || spec->negative;
+  const size_t stored_elements = stored->bytes.size() / size_bytes(spec->dtype);
+  if (tensor->elements() > std::max(stored_elements, lazy ? 0 : kMaxExpandedElements))
+    return fail(unsupported("it is expanded to " + std::to_string(tensor->elements()) +
+                            " elements over a storage of " + std::to_string(stored_elements) +
+                            "; save x.clone() of a smaller part instead"));
   tensor->set_byte_swapped(byte_swapped());
-  if (!spec->conjugate && !spec->negative) return tensor;
+  if (!lazy) return tensor;
   return with_flipped_signs(*tensor, spec->conjugate, spec->negative);
 }
 

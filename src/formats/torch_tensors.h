@@ -23,6 +23,9 @@ inline constexpr size_t kMaxVisits = size_t{1} << 21;
 inline constexpr size_t kMaxDepth = 200;
 inline constexpr size_t kMaxNameBytes = 1024;
 inline constexpr size_t kMaxNameBytesInAll = size_t{1} << 26;
+// How many elements strides of 0 may make of a smaller storage (torch's expand). Each costs time to
+// read, which a file of a few bytes must not be able to ask for without end.
+inline constexpr size_t kMaxExpandedElements = size_t{1} << 28;
 
 // A pickle's reference to a storage.
 struct StorageReference {
@@ -50,8 +53,9 @@ class TorchFile : public TensorFile {
   TorchFile(std::string path, pickle::Document document)
       : path_(std::move(path)), document_(std::move(document)) {}
 
-  // Finds the tensors. kCorrupt where the values nest without end.
-  Result<void> collect();
+  // Finds the tensors. kCorrupt where the values nest without end, or name more tensors than the
+  // file has bytes.
+  Result<void> collect(size_t file_bytes);
 
   const std::string& path() const { return path_; }
   const pickle::Document& document() const { return document_; }

@@ -131,7 +131,7 @@ Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file)
   const bool swapped = *big_endian != (std::endian::native == std::endian::big);
   auto result = std::make_unique<TorchZip>(*std::move(archive), folder, *std::move(contents),
                                            *std::move(document), swapped);
-  if (auto collected = result->collect(); !collected) return fail(collected.error());
+  if (auto collected = result->collect(whole.size()); !collected) return fail(collected.error());
   return result;
 }
 

@@ -79,7 +79,7 @@ std::vector<Pair> pair_by_name(const Capture& golden, const Capture& actual) {
   std::inplace_merge(
       pairs.begin(), pairs.begin() + static_cast<ptrdiff_t>(paired), pairs.end(),
       [&](const Pair& a, const Pair& b) { return capture::natural_less(name(a), name(b)); });
-  for (size_t i = 0; i < pairs.size(); ++i) pairs[i].data_id = std::to_string(i);
+  for (Pair& pair : pairs) pair.data_id = name(pair);
   return pairs;
 }
 

@@ -13,8 +13,8 @@
 
 namespace ait::metrics {
 
-// Both sides of a float32 block are 16 KiB together: half of a common first-level data cache.
-inline constexpr size_t kBlockElements = 2048;
+// Both sides of a float32 block are 32 KiB together, a common size of the first-level data cache.
+inline constexpr size_t kBlockElements = 4096;
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

@@ -10,7 +10,7 @@ namespace ait::metrics {
 namespace {
 
 // The unit of parallel work; its size is fixed so that the order of every sum is.
-constexpr size_t kBlocksPerChunk = 128;
+constexpr size_t kBlocksPerChunk = 64;
 constexpr size_t kChunkElements = kBlocksPerChunk * kBlockElements;
 
 // Whether sums of the float32 kernel are as good as double ones. They are wrong by up to 5e-7 of

@@ -30,7 +30,7 @@ void kl_block_f64(const double* golden, const double* actual, size_t elements, K
 // The same in float32 lanes for blocks whose sides differ by at most kFastKlMaxDifference and whose
 // values stay within ±kFastKlMaxValue: relative error of the resulting divergence about 1e-7, see
 // docs/metrics.md.
-inline constexpr double kFastKlMaxDifference = 0x1p-4;
+inline constexpr double kFastKlMaxDifference = 0x1p-6;
 inline constexpr double kFastKlMaxValue = 0x1p15;
 void kl_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
                   size_t elements, double golden_maximum, KlSums& out);

@@ -126,23 +126,23 @@ struct Kl32 {
 };
 
 // The sums of one vector: w, w d, and w (e^d - 1 - d).
-HWY_INLINE void AddKl(V32 g, V32 m, V32 reference, Kl32& sums) {
+HWY_INLINE void AddKl(V32 g, V32 m, V32 magic, V32 least, Kl32& sums) {
   const F32 d;
   const hn::RebindToSigned<F32> di;
-  const V32 n = hn::Round(hn::Mul(g, hn::Set(d, static_cast<float>(kLog2E))));
+  // `magic` is 1.5·2^23 minus the reference exponent: the sum's low bits are the exponent relative
+  // to it.
+  const V32 shifted = hn::MulAdd(g, hn::Set(d, static_cast<float>(kLog2E)), magic);
+  const V32 n = hn::Sub(shifted, magic);
   V32 r = hn::NegMulAdd(n, hn::Set(d, 0x1.62e43p-1f), g);
   r = hn::MulAdd(n, hn::Set(d, 0x1.05c61p-29f), r);
   V32 p = hn::Set(d, kExp32[6]);
   for (int k = 5; k >= 0; --k) p = hn::MulAdd(p, r, hn::Set(d, kExp32[k]));
-  const V32 power = hn::Sub(n, reference);
-  const auto exponent =
-      hn::ShiftLeft<23>(hn::ConvertTo(di, hn::Max(power, hn::Set(d, kMinExponent32))));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
   const V32 scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
-  const V32 w = hn::IfThenElseZero(hn::Gt(power, hn::Set(d, kMinExponent32)), scaled);
+  const V32 w = hn::IfThenElseZero(hn::Gt(shifted, least), scaled);
 
   const V32 e = hn::Sub(m, g);
-  V32 q = hn::MulAdd(e, hn::Set(d, 1.0f / 120), hn::Set(d, 1.0f / 24));
-  q = hn::MulAdd(q, e, hn::Set(d, 1.0f / 6));
+  V32 q = hn::MulAdd(e, hn::Set(d, 1.0f / 24), hn::Set(d, 1.0f / 6));
   q = hn::MulAdd(q, e, hn::Set(d, 0.5f));
   const V32 we = hn::Mul(w, e);
   sums.weights = hn::Add(sums.weights, w);
@@ -169,7 +169,8 @@ void KlBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
   const F64 d64;
   const size_t lanes = hn::Lanes(d32);
   const double reference = std::nearbyint(golden_maximum * kLog2E);
-  const V32 reference32 = hn::Set(d32, static_cast<float>(reference));
+  const V32 magic = hn::Set(d32, static_cast<float>(0x1.8p23 - reference));
+  const V32 least = hn::Set(d32, static_cast<float>(0x1.8p23 + kMinExponent32));
   const LoadG load_g;
   const LoadM load_m;
   V64 z = hn::Zero(d64);
@@ -188,7 +189,7 @@ void KlBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
     Kl32 sums = {none, none, none};
     for (size_t k = 0; k < kUnroll; ++k)
       AddKl(load_g(d32, at_g + k * lanes * LoadG::kBytes),
-            load_m(d32, at_m + k * lanes * LoadM::kBytes), reference32, sums);
+            load_m(d32, at_m + k * lanes * LoadM::kBytes), magic, least, sums);
     z = hn::Add(z, hn::PromoteTo(d64, sums.weights));
     zd = hn::Add(zd, hn::PromoteTo(d64, sums.differences));
     ze = hn::Add(ze, hn::PromoteTo(d64, sums.excess));

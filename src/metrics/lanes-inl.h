@@ -85,6 +85,117 @@ HWY_INLINE double Smallest(D d, V v) {
   return static_cast<double>(hn::GetLane(hn::MinOfLanes(d, v)));
 }
 
+// Asks for the bytes that will be needed soon: the hardware's own look-ahead stops at every page.
+HWY_INLINE void Ahead(const uint8_t* at, size_t bytes) {
+  constexpr size_t kDistanceBytes = 512;
+  constexpr size_t kCacheLineBytes = 64;
+  for (size_t i = 0; i < bytes; i += kCacheLineBytes) __builtin_prefetch(at + kDistanceBytes + i);
+}
+
+// Elements of one round of the loop: four vectors of doubles.
+HWY_INLINE size_t RoundElements() { return 4 * hn::Lanes(F64()); }
+
+// What the stored bits of a side say. One round of a 16-bit type is one vector of them.
+template <class Load>
+struct Stored;
+
+// Signed and unsigned order of the bits both put larger magnitudes of one sign first: the largest
+// signed value is the maximum if there is a positive one, the largest unsigned value the minimum if
+// there is a negative one, and the smallest unsigned value whichever of the two is left.
+template <class Load, uint16_t kMaskBits>
+struct Stored16 {
+  using U16 = hn::ScalableTag<uint16_t>;
+  using I16 = hn::ScalableTag<int16_t>;
+  using Bits = hn::Vec<U16>;
+  struct Extremes {
+    hn::Vec<I16> high;
+    Bits high_bits, low_bits;
+  };
+
+  static HWY_INLINE Bits LoadRound(const uint8_t* at) {
+    return hn::LoadU(U16(), reinterpret_cast<const uint16_t*>(at));
+  }
+  static HWY_INLINE Extremes Start() {
+    return {hn::Set(I16(), -32768), hn::Zero(U16()), hn::Set(U16(), 0xffff)};
+  }
+  static HWY_INLINE void Add(Bits v, Extremes& into) {
+    into.high = hn::Max(into.high, hn::BitCast(I16(), v));
+    into.high_bits = hn::Max(into.high_bits, v);
+    into.low_bits = hn::Min(into.low_bits, v);
+  }
+  static HWY_INLINE bool AnyMasked(Bits v) {
+    const U16 d;
+    return !hn::AllTrue(d, hn::Gt(hn::And(v, hn::Set(d, 0x7fff)), hn::Set(d, kMaskBits)));
+  }
+  static HWY_INLINE size_t CountEqual(Bits a, Bits b) { return hn::CountTrue(U16(), hn::Eq(a, b)); }
+
+  static double Value(uint16_t bits) {
+    double value[HWY_MAX_BYTES / sizeof(double)];
+    Widen<Load>(reinterpret_cast<const uint8_t*>(&bits), 1, value);
+    return value[0];
+  }
+  static void Finish(const Extremes& extremes, SideBlock& out) {
+    int16_t high[HWY_MAX_BYTES / 2];
+    uint16_t high_bits[HWY_MAX_BYTES / 2];
+    uint16_t low_bits[HWY_MAX_BYTES / 2];
+    hn::StoreU(extremes.high, I16(), high);
+    hn::StoreU(extremes.high_bits, U16(), high_bits);
+    hn::StoreU(extremes.low_bits, U16(), low_bits);
+    const size_t lanes = hn::Lanes(U16());
+    const int16_t top = *std::max_element(high, high + lanes);
+    const uint16_t top_bits = *std::max_element(high_bits, high_bits + lanes);
+    const uint16_t bottom_bits = *std::min_element(low_bits, low_bits + lanes);
+    out.maximum = Value(top >= 0 ? static_cast<uint16_t>(top) : bottom_bits);
+    out.minimum = Value(top_bits >= 0x8000 ? top_bits : bottom_bits);
+  }
+};
+
+// 2^-23 is 2 units of 2^-24 in fp16, and a power of two with the biased exponent 104 in bf16.
+template <>
+struct Stored<LoadFloat16> : Stored16<LoadFloat16, 2> {};
+template <>
+struct Stored<LoadBFloat16> : Stored16<LoadBFloat16, 104 << 7> {};
+
+template <>
+struct Stored<LoadFloat32> {
+  using Full = hn::ScalableTag<float>;
+  using V = hn::Vec<Full>;
+  struct Bits {
+    V a, b;
+  };
+  struct Extremes {
+    V low, high;
+  };
+
+  static HWY_INLINE Bits LoadRound(const uint8_t* at) {
+    const Full d;
+    const auto* values = reinterpret_cast<const float*>(at);
+    return {hn::LoadU(d, values), hn::LoadU(d, values + hn::Lanes(d))};
+  }
+  static HWY_INLINE Extremes Start() {
+    const V high = hn::Set(Full(), std::numeric_limits<float>::infinity());
+    return {high, hn::Neg(high)};
+  }
+  static HWY_INLINE void Add(const Bits& v, Extremes& into) {
+    into.low = hn::Min(into.low, hn::Min(v.a, v.b));
+    into.high = hn::Max(into.high, hn::Max(v.a, v.b));
+  }
+  static HWY_INLINE bool AnyMasked(const Bits& v) {
+    const Full d;
+    const V epsilon = hn::Set(d, static_cast<float>(kMaskEpsilon));
+    return !hn::AllTrue(d, hn::And(hn::Gt(hn::Abs(v.a), epsilon), hn::Gt(hn::Abs(v.b), epsilon)));
+  }
+  static HWY_INLINE size_t CountEqual(const Bits& x, const Bits& y) {
+    const hn::RebindToUnsigned<Full> du;
+    return hn::CountTrue(du, hn::Eq(hn::BitCast(du, x.a), hn::BitCast(du, y.a))) +
+           hn::CountTrue(du, hn::Eq(hn::BitCast(du, x.b), hn::BitCast(du, y.b)));
+  }
+  static void Finish(const Extremes& extremes, SideBlock& out) {
+    out.minimum = Smallest(Full(), extremes.low);
+    out.maximum = Largest(Full(), extremes.high);
+  }
+};
+
 }  // namespace ait::metrics::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

@@ -1,14 +1,15 @@
 // Sums of one block of two tensors: the heart of every comparison.
 //
-// The float32 kernel keeps cheap things (extremes, estimates of the largest errors) in float32
-// lanes and all sums in double. Three tricks make it fast:
+// Elements are widened to double, and all sums are in double. What makes it fast:
 //   - A block's NaN or Inf shows in Σg² or Σm², so nothing is tested per element.
-//   - The exact largest relative error costs a division only where a quick estimate says it may be
-//   beaten.
+//   - Extremes, equality and golden values that count as zero are seen in the stored bits, before
+//   widening,
+//     where a vector holds four times as many elements.
 //   - Σ|d|/|g| needs no division per element: a/b + c/d = (ad + cb)/(bd), twice, so one division
 //   serves four
-//     lanes of elements. All terms are positive, so each step only rounds; products of four float32
-//     values between 2^-23 and 2^100 cannot leave the range of double.
+//     vectors of elements. All terms are positive, so each step only rounds; products of four
+//     float32 values between 2^-23 and 2^100 cannot leave the range of double.
+//   - The exact largest relative error costs a division only where |d| > largest so far · |g|.
 #include "metrics/kernels.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -19,40 +20,17 @@
 
 #include "metrics/lanes-inl.h"
 
-#ifndef AIT_METRICS_PAIR_CONSTANTS_
-#define AIT_METRICS_PAIR_CONSTANTS_
-namespace ait::metrics {
-// Relative error of the estimated quotient: the hardware's reciprocal has at least 11 good bits.
-constexpr double kEstimateSlack = 0x1p-10;
-}  // namespace ait::metrics
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace ait::metrics::HWY_NAMESPACE {
 
-// Accumulators of the float32 kernel. No default member initialisers: an implicit constructor would
-// not be compiled for this instruction set.
+// No default member initialisers: an implicit constructor would not be compiled for this
+// instruction set.
 struct Accumulators {
-  V64 gg, gm, mm, dd, g, m, absolute, relative;
-  V64 max_absolute, max_relative;
-  V32 min_g, min_m, max_g, max_m;
-  V32 relative_floor;  // estimates up to this cannot beat max_relative
+  V64 gg, gm, mm, dd, g, m, absolute, relative, max_absolute;
+  V64 floor;  // the largest relative error so far
+  double max_relative;
   size_t equal, zero_golden_mismatch;
 };
-
-HWY_INLINE V32 FloorBelow(double maximum) {
-  return hn::Set(F32(), static_cast<float>(maximum * (1 - kEstimateSlack)));
-}
-
-HWY_INLINE Accumulators Start(double max_relative) {
-  const V64 zero = hn::Zero(F64());
-  const V32 high = hn::Set(F32(), std::numeric_limits<float>::infinity());
-  const V32 low = hn::Neg(high);
-  return {zero, zero, zero, zero, zero,
-          zero, zero, zero, zero, hn::Set(F64(), max_relative),
-          high, high, low,  low,  FloorBelow(max_relative),
-          0,    0};
-}
 
 struct Fraction {
   V64 above;
@@ -63,7 +41,11 @@ HWY_INLINE Fraction Plus(const Fraction& a, const Fraction& b) {
   return {hn::MulAdd(a.above, b.below, hn::Mul(b.above, a.below)), hn::Mul(a.below, b.below)};
 }
 
-HWY_INLINE Fraction AddProducts(Accumulators& sums, V64 g, V64 m) {
+// Adds one vector to all sums; returns |d| and |g|.
+template <class LoadG, class LoadM>
+HWY_INLINE Fraction Step(Accumulators& sums, const uint8_t* golden, const uint8_t* actual) {
+  const V64 g = hn::PromoteTo(F64(), LoadG()(F32(), golden));
+  const V64 m = hn::PromoteTo(F64(), LoadM()(F32(), actual));
   const V64 d = hn::Sub(m, g);
   const V64 magnitude = hn::Abs(d);
   sums.gg = hn::MulAdd(g, g, sums.gg);
@@ -74,71 +56,89 @@ HWY_INLINE Fraction AddProducts(Accumulators& sums, V64 g, V64 m) {
   sums.m = hn::Add(sums.m, m);
   sums.absolute = hn::Add(sums.absolute, magnitude);
   sums.max_absolute = hn::Max(sums.max_absolute, magnitude);
+  if (!std::is_same_v<LoadG, LoadM>) sums.equal += hn::CountTrue(F64(), hn::Eq(g, m));
   return {magnitude, hn::Abs(g)};
 }
 
-HWY_INLINE V32 EstimateQuotient(V32 above, V32 below) {
-#if HWY_ARCH_X86
-  return hn::Mul(above, hn::ApproximateReciprocal(below));
-#else
-  return hn::Div(above, below);
-#endif
+// By how much |d| exceeds what the largest relative error so far allows.
+HWY_INLINE V64 Excess(const Accumulators& sums, const Fraction& f) {
+  return hn::NegMulAdd(sums.floor, f.below, f.above);
 }
 
-// The rare half of Step: golden values that count as zero, or a new largest relative error.
-HWY_INLINE Fraction Look(Accumulators& sums, V64 g, V64 m, Fraction fraction) {
+// The rare round: golden values that count as zero, or a new largest relative error. Elements are
+// read again.
+template <class LoadG, class LoadM>
+HWY_INLINE Fraction Look(Accumulators& sums, const uint8_t* golden, const uint8_t* actual) {
   const F64 d;
-  const auto live = hn::Gt(fraction.below, hn::Set(d, kMaskEpsilon));
-  const auto differs = hn::Gt(fraction.above, hn::Zero(d));
+  const V64 g = hn::PromoteTo(d, LoadG()(F32(), golden));
+  const V64 m = hn::PromoteTo(d, LoadM()(F32(), actual));
+  const V64 magnitude = hn::Abs(g);
+  const V64 error = hn::Abs(hn::Sub(m, g));
+  const auto live = hn::Gt(magnitude, hn::Set(d, kMaskEpsilon));
+  const auto differs = hn::Gt(error, hn::Zero(d));
   sums.zero_golden_mismatch += hn::CountTrue(d, hn::AndNot(live, differs));
-  const V64 relative = hn::Abs(hn::Sub(hn::Div(m, g), hn::Set(d, 1.0)));
-  sums.max_relative = hn::Max(sums.max_relative, hn::IfThenElseZero(live, relative));
-  sums.relative_floor = FloorBelow(Largest(d, sums.max_relative));
-  return {hn::IfThenElseZero(live, fraction.above),
-          hn::IfThenElse(live, fraction.below, hn::Set(d, 1.0))};
-}
-
-// One vector's worth of elements; returns their |d| and |g|, 0 and 1 where |g| is masked.
-HWY_INLINE Fraction Step(Accumulators& sums, V32 g, V32 m) {
-  const F32 d32;
-  sums.min_g = hn::Min(sums.min_g, g);
-  sums.max_g = hn::Max(sums.max_g, g);
-  sums.min_m = hn::Min(sums.min_m, m);
-  sums.max_m = hn::Max(sums.max_m, m);
-  sums.equal += hn::CountTrue(d32, hn::Eq(g, m));
-  const V64 g64 = hn::PromoteTo(F64(), g);
-  const V64 m64 = hn::PromoteTo(F64(), m);
-  const Fraction fraction = AddProducts(sums, g64, m64);
-  const V32 magnitude = hn::Abs(g);
-  const V32 estimate = EstimateQuotient(hn::Abs(hn::Sub(m, g)), magnitude);
-  const auto masked = hn::Le(magnitude, hn::Set(d32, static_cast<float>(kMaskEpsilon)));
-  if (HWY_LIKELY(hn::AllFalse(d32, hn::Or(masked, hn::Gt(estimate, sums.relative_floor)))))
-    return fraction;
-  return Look(sums, g64, m64, fraction);
+  if (std::is_same_v<LoadG, LoadM>) {
+    // +0 and -0 have different bits but are equal.
+    const hn::RebindToUnsigned<F64> du;
+    const auto other_bits = hn::Ne(hn::BitCast(du, g), hn::BitCast(du, m));
+    sums.equal += hn::CountTrue(d, hn::And(hn::RebindMask(d, other_bits), hn::Not(differs)));
+  }
+  const V64 relative = hn::IfThenElseZero(live, hn::Abs(hn::Sub(hn::Div(m, g), hn::Set(d, 1.0))));
+  sums.max_relative = std::max(sums.max_relative, Largest(d, relative));
+  return {hn::IfThenElseZero(live, error), hn::IfThenElse(live, magnitude, hn::Set(d, 1.0))};
 }
 
 template <class LoadG, class LoadM>
 void PairBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
                   double max_relative, PairBlock& out) {
-  const F32 d32;
-  const size_t lanes = hn::Lanes(d32);
-  const LoadG load_g;
-  const LoadM load_m;
-  Accumulators sums = Start(max_relative);
+  using StoredG = Stored<LoadG>;
+  using StoredM = Stored<LoadM>;
+  const F64 d64;
+  const size_t lanes = hn::Lanes(d64);
+  const size_t round = RoundElements();
+  const size_t gs = lanes * LoadG::kBytes;
+  const size_t ms = lanes * LoadM::kBytes;
+  // Quotients of float32 values can be so close that |m/g - 1| and |d|/|g| round to a different
+  // order; those of 16-bit values are often equal, and must not be looked at again and again.
+  constexpr double kFloorShare =
+      LoadG::kBytes == 4 || LoadM::kBytes == 4 ? 1 - 0x1p-20 : 1 + 0x1p-50;
+  const V64 zero = hn::Zero(d64);
+  Accumulators sums = {zero,         zero, zero, zero, zero,
+                       zero,         zero, zero, zero, hn::Set(d64, max_relative * kFloorShare),
+                       max_relative, 0,    0};
+  auto extremes_g = StoredG::Start();
+  auto extremes_m = StoredM::Start();
   size_t i = 0;
-  for (; i + 4 * lanes <= elements; i += 4 * lanes) {
+  for (; i + round <= elements; i += round) {
     const uint8_t* g = golden + i * LoadG::kBytes;
     const uint8_t* m = actual + i * LoadM::kBytes;
-    const size_t gs = lanes * LoadG::kBytes;
-    const size_t ms = lanes * LoadM::kBytes;
-    const Fraction f0 = Step(sums, load_g(d32, g), load_m(d32, m));
-    const Fraction f1 = Step(sums, load_g(d32, g + gs), load_m(d32, m + ms));
-    const Fraction first = Plus(f0, f1);
-    const Fraction f2 = Step(sums, load_g(d32, g + 2 * gs), load_m(d32, m + 2 * ms));
-    const Fraction f3 = Step(sums, load_g(d32, g + 3 * gs), load_m(d32, m + 3 * ms));
-    const Fraction second = Plus(f2, f3);
-    const Fraction both = Plus(first, second);
-    sums.relative = hn::Add(sums.relative, hn::Div(both.above, both.below));
+    Ahead(g, 4 * lanes * LoadG::kBytes);
+    Ahead(m, 4 * lanes * LoadM::kBytes);
+    const auto bits_g = StoredG::LoadRound(g);
+    const auto bits_m = StoredM::LoadRound(m);
+    StoredG::Add(bits_g, extremes_g);
+    StoredM::Add(bits_m, extremes_m);
+    if constexpr (std::is_same_v<LoadG, LoadM>) sums.equal += StoredG::CountEqual(bits_g, bits_m);
+
+    Fraction f0 = Step<LoadG, LoadM>(sums, g, m);
+    Fraction f1 = Step<LoadG, LoadM>(sums, g + gs, m + ms);
+    Fraction f2 = Step<LoadG, LoadM>(sums, g + 2 * gs, m + 2 * ms);
+    Fraction f3 = Step<LoadG, LoadM>(sums, g + 3 * gs, m + 3 * ms);
+    const V64 excess = hn::Max(hn::Max(Excess(sums, f0), Excess(sums, f1)),
+                               hn::Max(Excess(sums, f2), Excess(sums, f3)));
+    if (HWY_UNLIKELY(StoredG::AnyMasked(bits_g) || !hn::AllFalse(d64, hn::Gt(excess, zero)))) {
+      f0 = Look<LoadG, LoadM>(sums, g, m);
+      f1 = Look<LoadG, LoadM>(sums, g + gs, m + ms);
+      f2 = Look<LoadG, LoadM>(sums, g + 2 * gs, m + 2 * ms);
+      f3 = Look<LoadG, LoadM>(sums, g + 3 * gs, m + 3 * ms);
+      sums.floor = hn::Set(d64, sums.max_relative * kFloorShare);
+    }
+    const Fraction all = Plus(Plus(f0, f1), Plus(f2, f3));
+    sums.relative = hn::Add(sums.relative, hn::Div(all.above, all.below));
+  }
+  if (i > 0) {
+    StoredG::Finish(extremes_g, out.golden);
+    StoredM::Finish(extremes_m, out.actual);
   }
   out.gg = Total(sums.gg);
   out.gm = Total(sums.gm);
@@ -146,14 +146,10 @@ void PairBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
   out.dd = Total(sums.dd);
   out.absolute = Total(sums.absolute);
   out.relative = Total(sums.relative);
-  out.max_absolute = Largest(F64(), sums.max_absolute);
-  out.max_relative = Largest(F64(), sums.max_relative);
+  out.max_absolute = Largest(d64, sums.max_absolute);
+  out.max_relative = sums.max_relative;
   out.golden.sum = Total(sums.g);
-  out.golden.minimum = Smallest(d32, sums.min_g);
-  out.golden.maximum = Largest(d32, sums.max_g);
   out.actual.sum = Total(sums.m);
-  out.actual.minimum = Smallest(d32, sums.min_m);
-  out.actual.maximum = Largest(d32, sums.max_m);
   out.differing = i - sums.equal;
   out.zero_golden_mismatch = sums.zero_golden_mismatch;
   out.compared = elements;

@@ -4,7 +4,7 @@
 namespace ait::metrics {
 namespace {
 
-constexpr size_t kBlocksPerChunk = 128;
+constexpr size_t kBlocksPerChunk = 64;
 
 struct Buffers {
   alignas(64) std::byte scratch[Source::kScratchBytes];

@@ -25,35 +25,35 @@ template <class Load>
 void StatisticsBlockF32(const uint8_t* data, size_t elements, SideBlock& out) {
   const F32 d32;
   const F64 d64;
-  const size_t lanes = hn::Lanes(d32);
+  const size_t round = RoundElements();
+  const size_t step = hn::Lanes(d64) * Load::kBytes;
   const Load load;
   // Two of each: one would wait for its own last addition.
   V64 sum0 = hn::Zero(d64), sum1 = sum0, squares0 = sum0, squares1 = sum0, magnitudes0 = sum0,
       magnitudes1 = sum0;
-  V32 min = hn::Set(d32, std::numeric_limits<float>::infinity());
-  V32 max = hn::Neg(min);
+  auto extremes = Stored<Load>::Start();
   size_t i = 0;
-  for (; i + 2 * lanes <= elements; i += 2 * lanes) {
-    const V32 a = load(d32, data + i * Load::kBytes);
-    const V32 b = load(d32, data + (i + lanes) * Load::kBytes);
-    min = hn::Min(min, hn::Min(a, b));
-    max = hn::Max(max, hn::Max(a, b));
-    const V64 a64 = hn::PromoteTo(d64, a);
-    const V64 b64 = hn::PromoteTo(d64, b);
-    sum0 = hn::Add(sum0, a64);
-    sum1 = hn::Add(sum1, b64);
-    squares0 = hn::MulAdd(a64, a64, squares0);
-    squares1 = hn::MulAdd(b64, b64, squares1);
-    magnitudes0 = hn::Add(magnitudes0, hn::Abs(a64));
-    magnitudes1 = hn::Add(magnitudes1, hn::Abs(b64));
+  for (; i + round <= elements; i += round) {
+    const uint8_t* at = data + i * Load::kBytes;
+    Ahead(at, round * Load::kBytes);
+    Stored<Load>::Add(Stored<Load>::LoadRound(at), extremes);
+    for (size_t k = 0; k < 4; k += 2) {
+      const V64 a = hn::PromoteTo(d64, load(d32, at + k * step));
+      const V64 b = hn::PromoteTo(d64, load(d32, at + (k + 1) * step));
+      sum0 = hn::Add(sum0, a);
+      sum1 = hn::Add(sum1, b);
+      squares0 = hn::MulAdd(a, a, squares0);
+      squares1 = hn::MulAdd(b, b, squares1);
+      magnitudes0 = hn::Add(magnitudes0, hn::Abs(a));
+      magnitudes1 = hn::Add(magnitudes1, hn::Abs(b));
+    }
   }
   out.sum = Total(hn::Add(sum0, sum1));
   out.squares = Total(hn::Add(squares0, squares1));
   out.magnitudes = Total(hn::Add(magnitudes0, magnitudes1));
-  out.minimum = Smallest(d32, min);
-  out.maximum = Largest(d32, max);
+  if (i > 0) Stored<Load>::Finish(extremes, out);
   const size_t count = elements - i;
-  double rest[2 * HWY_MAX_BYTES / sizeof(double)];
+  double rest[4 * HWY_MAX_BYTES / sizeof(double)];
   Widen<Load>(data + i * Load::kBytes, count, rest);
   for (size_t k = 0; k < count; ++k) AddOne(rest[k], 1.0, out);
 }

@@ -22,7 +22,7 @@ class CsvWriter {
                                   std::span<const std::string> header);
 
   Result<void> append(std::span<const std::string> cells);
-  Result<std::string> finish() { return file_.finish(); }
+  Result<std::string> finish(std::string_view suffix = {}) { return file_.finish(suffix); }
 
  private:
   explicit CsvWriter(OutputFile file) : file_(std::move(file)) {}

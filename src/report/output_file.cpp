@@ -82,12 +82,11 @@ int rename_new(const std::string& from, const std::string& to) {
   return 0;
 }
 
-// "report.csv", 2 -> "report_2.csv"
-std::string numbered(const std::string& name, int number) {
-  if (number == 0) return name;
+// "report.csv", "_2" -> "report_2.csv"
+std::string with_suffix(const std::string& name, std::string_view suffix) {
   size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot == 0) dot = name.size();
-  return name.substr(0, dot) + '_' + std::to_string(number) + name.substr(dot);
+  return name.substr(0, dot) + std::string(suffix) + name.substr(dot);
 }
 
 }  // namespace
@@ -146,7 +145,8 @@ Result<void> OutputFile::flush() {
   return {};
 }
 
-Result<std::string> OutputFile::finish() {
+Result<std::string> OutputFile::finish(std::string_view suffix) {
+  name_ = with_suffix(name_, suffix);
   if (auto flushed = flush(); !flushed) {
     discard();
     return fail(flushed.error());
@@ -159,7 +159,9 @@ Result<std::string> OutputFile::finish() {
   std::string path;
   if (why == 0) {
     for (int number = 0; number < kMaxNumbered; ++number) {
-      path = folder_ + numbered(name_, number);
+      std::string suffix_number = "_";
+      suffix_number += std::to_string(number);
+      path = folder_ + (number == 0 ? name_ : with_suffix(name_, suffix_number));
       why = rename_new(temporary_, path);
       if (why != EEXIST) break;
     }

@@ -33,8 +33,8 @@ class OutputFile {
   Result<void> write(std::string_view bytes);
 
   // Makes the file appear under its name, never over an existing one: a number goes before the
-  // extension instead. Returns the path it got.
-  Result<std::string> finish();
+  // extension instead. `suffix` goes there too ("_partial"). Returns the path it got.
+  Result<std::string> finish(std::string_view suffix = {});
 
  private:
   OutputFile(std::string folder, std::string name, std::string temporary, int descriptor,

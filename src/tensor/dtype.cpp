@@ -35,17 +35,21 @@ constexpr std::array<DTypeInfo, kDTypeCount> kInfos = {{
 }};
 
 constexpr std::pair<std::string_view, DType> kAliases[] = {
-    {"b1", DType::kBool},         {"?", DType::kBool},           {"i1", DType::kInt8},
-    {"u1", DType::kUInt8},        {"byte", DType::kUInt8},       {"i2", DType::kInt16},
-    {"short", DType::kInt16},     {"u2", DType::kUInt16},        {"i4", DType::kInt32},
-    {"int", DType::kInt32},       {"u4", DType::kUInt32},        {"i8", DType::kInt64},
-    {"long", DType::kInt64},      {"u8", DType::kUInt64},        {"f2", DType::kFloat16},
-    {"fp16", DType::kFloat16},    {"half", DType::kFloat16},     {"bf16", DType::kBFloat16},
-    {"f4", DType::kFloat32},      {"fp32", DType::kFloat32},     {"float", DType::kFloat32},
-    {"f8", DType::kFloat64},      {"fp64", DType::kFloat64},     {"double", DType::kFloat64},
+    {"b1", DType::kBool},           {"?", DType::kBool},
+    {"i1", DType::kInt8},           {"u1", DType::kUInt8},
+    {"byte", DType::kUInt8},        {"i2", DType::kInt16},
+    {"short", DType::kInt16},       {"u2", DType::kUInt16},
+    {"i4", DType::kInt32},          {"int", DType::kInt32},
+    {"u4", DType::kUInt32},         {"i8", DType::kInt64},
+    {"long", DType::kInt64},        {"u8", DType::kUInt64},
+    {"f2", DType::kFloat16},        {"fp16", DType::kFloat16},
+    {"half", DType::kFloat16},      {"bf16", DType::kBFloat16},
+    {"f4", DType::kFloat32},        {"fp32", DType::kFloat32},
+    {"float", DType::kFloat32},     {"f8", DType::kFloat64},
+    {"fp64", DType::kFloat64},      {"double", DType::kFloat64},
     {"e4m3", DType::kFloat8E4M3FN}, {"fp8_e4m3", DType::kFloat8E4M3FN},
-    {"e5m2", DType::kFloat8E5M2}, {"fp8_e5m2", DType::kFloat8E5M2},
-    {"c8", DType::kComplex64},    {"c16", DType::kComplex128},
+    {"e5m2", DType::kFloat8E5M2},   {"fp8_e5m2", DType::kFloat8E5M2},
+    {"c8", DType::kComplex64},      {"c16", DType::kComplex128},
 };
 
 }  // namespace

@@ -39,8 +39,8 @@ inline constexpr size_t kDTypeCount = 23;
 enum class DTypeKind : uint8_t { kInteger, kFloat, kComplex, kPacked };
 
 struct DTypeInfo {
-  std::string_view name;   // torch's word without "torch.": "float16"
-  size_t bytes;            // of one element
+  std::string_view name;  // torch's word without "torch.": "float16"
+  size_t bytes;           // of one element
   DTypeKind kind;
 };
 
@@ -48,7 +48,8 @@ const DTypeInfo& info(DType dtype);
 inline std::string_view name(DType dtype) { return info(dtype).name; }
 inline size_t size_bytes(DType dtype) { return info(dtype).bytes; }
 
-// Accepts torch's and numpy's names and the usual short ones: "float16", "half", "fp16", "f2", "torch.float16".
+// Accepts torch's and numpy's names and the usual short ones: "float16", "half", "fp16", "f2",
+// "torch.float16".
 std::optional<DType> parse_dtype(std::string_view text);
 
 }  // namespace ait

@@ -6,15 +6,17 @@
 namespace ait {
 namespace {
 
-// Rounds |value| to a float with `mantissa_bits` and the given smallest normal exponent, ties to even, and
-// returns it as an integer multiple of the type's smallest subnormal's encoding (exponent and mantissa fields).
+// Rounds |value| to a float with `mantissa_bits` and the given smallest normal exponent, ties to
+// even, and returns it as an integer multiple of the type's smallest subnormal's encoding (exponent
+// and mantissa fields).
 uint32_t encode_magnitude(float magnitude, int mantissa_bits, int min_exponent) {
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent, f in [0.5, 1)
   const int unit = (exponent - 1 < min_exponent ? min_exponent : exponent - 1) - mantissa_bits;
   // Both steps are exact but the rounding: nearbyint ties to even in the default mode.
   const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, -unit)));
-  const int field = unit + mantissa_bits - min_exponent;  // exponent field minus one; 0 for subnormals
+  const int field =
+      unit + mantissa_bits - min_exponent;  // exponent field minus one; 0 for subnormals
   return (static_cast<uint32_t>(field) << mantissa_bits) + units;
 }
 
@@ -24,7 +26,9 @@ float decode(uint32_t exponent, uint32_t mantissa, int mantissa_bits, int bias) 
                     static_cast<int>(exponent) - bias - mantissa_bits);
 }
 
-float with_sign(uint8_t bits, float magnitude) { return (bits & 0x80u) != 0 ? -magnitude : magnitude; }
+float with_sign(uint8_t bits, float magnitude) {
+  return (bits & 0x80u) != 0 ? -magnitude : magnitude;
+}
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();

@@ -1,6 +1,6 @@
-// Conversions between float and the narrow floating-point types, by value and exact: widening never rounds,
-// narrowing rounds to nearest even as IEEE 754 and torch do. Scalar on purpose; the vector kernels of
-// metrics/ decode for themselves and are tested against these.
+// Conversions between float and the narrow floating-point types, by value and exact: widening never
+// rounds, narrowing rounds to nearest even as IEEE 754 and torch do. Scalar on purpose; the vector
+// kernels of metrics/ decode for themselves and are tested against these.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,8 @@ inline float fp16_to_float(uint16_t bits) {
   const uint32_t magnitude = bits & 0x7fffu;
   if (magnitude >= 0x7c00u)  // Inf and NaN keep their payload
     return std::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
-  // The shifted pattern is the value divided by 2^112, subnormals included; multiplying back is exact.
+  // The shifted pattern is the value divided by 2^112, subnormals included; multiplying back is
+  // exact.
   const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(scaled));
 }

@@ -21,7 +21,8 @@ void gather_sized(const TensorView& view, size_t first, size_t count, std::byte*
     std::memcpy(out, view.data, kBytes);
     return;
   }
-  // Split the flat index into coordinates once, then step like an odometer, innermost dimension in a tight loop.
+  // Split the flat index into coordinates once, then step like an odometer, innermost dimension in
+  // a tight loop.
   std::vector<int64_t> index(rank);
   size_t rest = first;
   for (size_t d = rank; d-- > 0;) {
@@ -52,8 +53,9 @@ void gather_sized(const TensorView& view, size_t first, size_t count, std::byte*
 }
 
 Error impossible_shape(std::span<const int64_t> shape) {
-  return Error(ErrorCode::kCorrupt) << "the shape " << shape_text(shape.first(std::min<size_t>(shape.size(), 8)))
-                                    << " is impossible; the file is damaged";
+  return Error(ErrorCode::kCorrupt)
+         << "the shape " << shape_text(shape.first(std::min<size_t>(shape.size(), 8)))
+         << " is impossible; the file is damaged";
 }
 
 }  // namespace
@@ -70,7 +72,8 @@ std::optional<size_t> count_elements(std::span<const int64_t> shape) {
       continue;
     }
     const auto next = checked_mul(product, static_cast<uint64_t>(dimension));
-    if (!next || *next > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
+    if (!next || *next > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+      return std::nullopt;
     product = *next;
   }
   return empty ? 0 : product;
@@ -109,11 +112,21 @@ bool TensorView::plain() const {
 void gather(const TensorView& view, size_t first, size_t count, std::byte* out) {
   if (count == 0) return;
   switch (size_bytes(view.dtype)) {
-    case 1: gather_sized<1>(view, first, count, out); break;
-    case 2: gather_sized<2>(view, first, count, out); break;
-    case 4: gather_sized<4>(view, first, count, out); break;
-    case 8: gather_sized<8>(view, first, count, out); break;
-    default: gather_sized<16>(view, first, count, out); break;
+    case 1:
+      gather_sized<1>(view, first, count, out);
+      break;
+    case 2:
+      gather_sized<2>(view, first, count, out);
+      break;
+    case 4:
+      gather_sized<4>(view, first, count, out);
+      break;
+    case 8:
+      gather_sized<8>(view, first, count, out);
+      break;
+    default:
+      gather_sized<16>(view, first, count, out);
+      break;
   }
   if (view.byte_swapped) {
     const size_t size = size_bytes(view.dtype);
@@ -122,31 +135,34 @@ void gather(const TensorView& view, size_t first, size_t count, std::byte* out) 
   }
 }
 
-Result<Tensor> Tensor::contiguous(std::shared_ptr<const void> owner, std::span<const std::byte> storage,
-                                  DType dtype, Shape shape) {
+Result<Tensor> Tensor::contiguous(std::shared_ptr<const void> owner,
+                                  std::span<const std::byte> storage, DType dtype, Shape shape) {
   if (!count_elements(shape)) return fail(impossible_shape(shape));
   Strides strides = row_major_strides(shape);
   return strided(std::move(owner), storage, dtype, std::move(shape), std::move(strides), 0);
 }
 
-Result<Tensor> Tensor::strided(std::shared_ptr<const void> owner, std::span<const std::byte> storage,
-                               DType dtype, Shape shape, Strides strides, uint64_t offset_elements) {
+Result<Tensor> Tensor::strided(std::shared_ptr<const void> owner,
+                               std::span<const std::byte> storage, DType dtype, Shape shape,
+                               Strides strides, uint64_t offset_elements) {
   const auto elements = count_elements(shape);
   if (!elements || strides.size() != shape.size()) return fail(impossible_shape(shape));
   // The highest element reached, counted from the start of the storage.
   std::optional<uint64_t> reach = offset_elements;
   for (size_t d = 0; d < shape.size() && reach && *elements > 0; ++d) {
     if (strides[d] < 0) return fail(impossible_shape(shape));
-    const auto step = checked_mul(static_cast<uint64_t>(shape[d] - 1), static_cast<uint64_t>(strides[d]));
+    const auto step =
+        checked_mul(static_cast<uint64_t>(shape[d] - 1), static_cast<uint64_t>(strides[d]));
     reach = step ? checked_add(*reach, *step) : std::nullopt;
   }
   const size_t unit = size_bytes(dtype);
+  if (!checked_mul(*elements, unit)) return fail(impossible_shape(shape));
   const size_t available = storage.size() / unit;
   if (*elements > 0 && (!reach || *reach >= available)) {
     return fail(Error(ErrorCode::kCorrupt)
-                << "a tensor of shape " << shape_text(shape) << " and type " << name(dtype) << " needs "
-                << (reach ? std::to_string(*reach + 1) : std::string("too many")) << " elements but "
-                << available << " are there; the file was probably cut short");
+                << "a tensor of shape " << shape_text(shape) << " and type " << name(dtype)
+                << " needs " << (reach ? std::to_string(*reach + 1) : std::string("too many"))
+                << " elements but " << available << " are there; the file was probably cut short");
   }
   Tensor tensor;
   tensor.owner_ = std::move(owner);

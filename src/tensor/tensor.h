@@ -4,8 +4,9 @@
 //   if (!tensor) return fail(tensor.error());
 //   auto result = compare(tensor->view(), other->view(), request);
 //
-// Nothing is copied: Fortran order, views with a storage offset and foreign byte order are described by
-// strides and a flag, and `gather` brings a stretch of elements into plain row-major order when asked.
+// Nothing is copied: Fortran order, views with a storage offset and foreign byte order are
+// described by strides and a flag, and `gather` brings a stretch of elements into plain row-major
+// order when asked.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,8 @@ using Strides = std::vector<int64_t>;  // in elements
 // numpy's own limit is 64; more is a corrupt header.
 inline constexpr size_t kMaxRank = 64;
 
-// Product of the dimensions (1 for rank 0), or nothing if one is negative or the product does not fit in 63 bits.
+// Product of the dimensions (1 for rank 0), or nothing if one is negative or the product does not
+// fit in 63 bits.
 std::optional<size_t> count_elements(std::span<const int64_t> shape);
 Strides row_major_strides(std::span<const int64_t> shape);
 std::string shape_text(std::span<const int64_t> shape);  // "[1, 13, 4096]"
@@ -52,13 +54,14 @@ void gather(const TensorView& view, size_t first, size_t count, std::byte* out);
 // A tensor that keeps what owns its bytes alive. Cheap to copy.
 class Tensor {
  public:
-  // Describes bytes at the start of `storage`, which `owner` keeps alive. Fails with kCorrupt when the shape
-  // is impossible or reaches outside `storage`.
-  static Result<Tensor> contiguous(std::shared_ptr<const void> owner, std::span<const std::byte> storage,
-                                   DType dtype, Shape shape);
+  // Describes bytes at the start of `storage`, which `owner` keeps alive. Fails with kCorrupt when
+  // the shape is impossible or reaches outside `storage`.
+  static Result<Tensor> contiguous(std::shared_ptr<const void> owner,
+                                   std::span<const std::byte> storage, DType dtype, Shape shape);
   // The same with strides and an offset in elements, none of them negative.
-  static Result<Tensor> strided(std::shared_ptr<const void> owner, std::span<const std::byte> storage,
-                                DType dtype, Shape shape, Strides strides, uint64_t offset_elements);
+  static Result<Tensor> strided(std::shared_ptr<const void> owner,
+                                std::span<const std::byte> storage, DType dtype, Shape shape,
+                                Strides strides, uint64_t offset_elements);
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
@@ -71,9 +74,7 @@ class Tensor {
     return *this;
   }
 
-  TensorView view() const {
-    return {dtype_, shape_, strides_, data_, elements_, byte_swapped_};
-  }
+  TensorView view() const { return {dtype_, shape_, strides_, data_, elements_, byte_swapped_}; }
 
  private:
   Tensor() = default;

@@ -42,6 +42,14 @@ def example_folder(tmp_path_factory):
     actual.astype(np.float16).tofile(folder / "layer.raw")
     weights = {"lm_head.weight": golden[0], "model.norm.weight": np.ones(4, np.float16)}
     safetensors.save_file(weights, folder / "model.safetensors")
+    for side in ("golden_folder", "my_folder"):
+        (folder / side).mkdir()
+        for i in range(5):
+            np.save(folder / side / f"layer{i}.npy", golden + i)
+    np.save(folder / "my_folder/layer1.npy", actual + 1)
+    np.save(folder / "my_folder/layer2.npy", (golden + 2) * np.float32(1.001))
+    np.save(folder / "my_folder/layer3.npy", golden[0])
+    (folder / "my_folder/layer4.npy").unlink()
     return folder
 
 

@@ -80,7 +80,7 @@ def test_wrong_usage_is_one_line_with_a_hint(ait, pair, arguments):
         ("golden.npy", "missing.npy", "missing.npy: no such file"),
         ("folder", "actual.npy", "folder"),
         ("golden.npy", "folder", "folder"),
-        ("folder", "folder", "folders are not compared yet"),
+        ("folder", "folder", "nothing to compare"),
         ("golden.npy", "text.npy", "text.npy"),
         ("golden.npy", "empty.npy", "empty"),
         ("golden.npy", "cut.npy", "cut.npy"),

@@ -1,0 +1,143 @@
+"""Writes the first inputs of each fuzz target, as the original libraries make them, to fuzz/corpus/<target>.
+
+    python fuzz/make_seeds.py [FOLDER]        # needs numpy, torch and safetensors
+
+Fuzzing grows a corpus from there and `-merge=1` thins it out again, so the committed files are not these alone.
+"""
+
+import io
+import pathlib
+import pickle
+import sys
+import zipfile
+
+import numpy as np
+import safetensors.torch
+import torch
+
+MAX_SEED_BYTES = 2048
+
+
+def npy_seeds():
+    def saved(array, version=None):
+        out = io.BytesIO()
+        np.lib.format.write_array(out, array, version)
+        return out.getvalue()
+
+    yield "matrix", saved(np.arange(6, dtype=np.float32).reshape(2, 3))
+    yield "fortran", saved(np.asfortranarray(np.arange(6, dtype=np.int16).reshape(2, 3)))
+    yield "big_endian", saved(np.arange(3, dtype=">f8"))
+    yield "scalar", saved(np.array(True))
+    yield "empty", saved(np.zeros((0, 3), np.complex64))
+    yield "version_2", saved(np.arange(3, dtype=np.float16), (2, 0))
+    yield "version_3", saved(np.arange(3, dtype=np.uint8), (3, 0))
+    yield "structured", saved(np.zeros(2, [("a", "i4")]))
+    yield "strings", saved(np.array(["a", "bc"]))
+
+
+def npz_seeds():
+    def saved(save, **arrays):
+        out = io.BytesIO()
+        save(out, **arrays)
+        return out.getvalue()
+
+    two = {"a": np.arange(4, dtype=np.float32), "b": np.ones((2, 2), np.int8)}
+    yield "stored", saved(np.savez, **two)
+    yield "deflated", saved(np.savez_compressed, **two)
+    yield "empty", saved(np.savez)
+    npy = next(npy_seeds())[1]
+    zip64 = io.BytesIO()
+    with zipfile.ZipFile(zip64, "w") as archive:
+        with archive.open("x.npy", "w", force_zip64=True) as member:
+            member.write(npy)
+        archive.writestr("readme.txt", "no array")
+        archive.comment = b"a comment"
+    yield "zip64_and_comment", zip64.getvalue()
+
+
+def torch_values():
+    base = torch.arange(6, dtype=torch.float32)
+    yield "tensor", base[:2].clone()
+    yield "views", [base, base[1:], base.reshape(2, 3).t()]
+    yield "state", {"w": torch.nn.Parameter(base[:2].clone()), "n": 1, "s": "text", "f": 0.5}
+    yield "conjugate", torch.zeros(1, dtype=torch.complex64).conj()
+    yield "half", (torch.zeros(1, dtype=torch.bfloat16), torch.empty(0), None)
+
+
+def torch_seeds(zipped):
+    for name, value in torch_values():
+        out = io.BytesIO()
+        torch.save(value, out, _use_new_zipfile_serialization=zipped)
+        yield name, slim(out.getvalue()) if zipped else out.getvalue()
+
+
+def slim(archive_bytes):
+    """The same archive without the padding and side files that make it five times as long."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive_bytes)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            if name.endswith("/data.pkl") or "/data/" in name or name.endswith("/byteorder"):
+                folderless = name.split("/", 1)[1]
+                new.writestr(zipfile.ZipInfo("a/" + folderless), old.read(name))
+    return out.getvalue()
+
+
+def pickle_seeds():
+    plain = [1, -2, 2**40, 2**80, 0.5, True, None, "text", b"bytes", (1,), {"k": [1]}, {3}, "text"]
+    for protocol in range(6):
+        yield f"protocol_{protocol}", pickle.dumps(plain, protocol)
+    for name, archive_bytes in torch_seeds(zipped=True):
+        with zipfile.ZipFile(io.BytesIO(archive_bytes)) as archive:
+            yield name, archive.read("a/data.pkl")
+
+
+def safetensors_seeds():
+    tensors = {"w": torch.arange(4.0).reshape(2, 2), "b.bias": torch.zeros(2, dtype=torch.bfloat16)}
+    yield "two", safetensors.torch.save(tensors)
+    yield "metadata", safetensors.torch.save({"x": torch.zeros(0, 3)}, {"format": "pt"})
+    yield "fp8", safetensors.torch.save({"q": torch.zeros(2, dtype=torch.float8_e4m3fn)})
+    yield "none", safetensors.torch.save({})
+
+
+def atb_bin_seeds():
+    def record(dtype, dims, data, *more):
+        lines = ["$Version=1.0", "$Object.Count=1", f"$Object.Length={len(data)}", "format=2"]
+        lines += [f"dtype={dtype}", f"dims={dims}", *more, "$End=1", ""]
+        return "\n".join(lines).encode() + data
+
+    yield "half", record(1, "2,3", bytes(12), "$Object.data=0,12")
+    yield "scalar", record(0, "", bytes(4), "$Object.data=0,4")
+    yield "no_object", record(27, "2", bytes(4))
+    yield "int4", record(29, "4", bytes(2), "$Object.data=0,2")
+    yield "nz", record(1, "1,2", bytes(4)).replace(b"format=2", b"format=29")
+    yield "twice", record(2, "1", b"\1") * 2
+    yield "statistics", record(1, "2", b"", "max=1", "min=0", "mean=0.5", "l2norm=1")
+    yield "link", record(1, "2", b"", "data=../other.bin")
+    yield "dos_lines", record(1, "2", bytes(4)).replace(b"\n", b"\r\n")
+
+
+SEEDS = {
+    "fuzz_npy": npy_seeds(),
+    "fuzz_npz": npz_seeds(),
+    "fuzz_torch_zip": torch_seeds(zipped=True),
+    "fuzz_torch_legacy": torch_seeds(zipped=False),
+    "fuzz_pickle": pickle_seeds(),
+    "fuzz_safetensors": safetensors_seeds(),
+    "fuzz_atb_bin": atb_bin_seeds(),
+}
+
+
+def main():
+    root = pathlib.Path(__file__).parent / "corpus"
+    if len(sys.argv) > 1:
+        root = pathlib.Path(sys.argv[1])
+    for target, seeds in SEEDS.items():
+        folder = root / target
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in seeds:
+            assert len(content) <= MAX_SEED_BYTES, (target, name, len(content))
+            (folder / f"seed_{name}").write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Tensors saved by hand in a model script, each beside the path of the file that it is to be compared with.
+
+    from ait_llm.dump.manual_dump import dump_data
+
+    dump_data(token_id=0, data_id=1, golden_data=hidden_states, my_path="dump/outtensor0.bin", output_path="golden")
+
+Then `ait llm compare --golden-path golden/ait_dump/{pid}_{device}` compares every pair. See docs/dump_data.md.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import logging
+import operator
+import os
+import re
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
+
+from ait_llm import _native
+from ait_llm._errors import AitError
+from ait_llm._tensor import _is_torch_tensor, operand_of
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["dump_data", "flush"]
+
+MAX_QUEUED_BYTES = 64 << 20
+"""How much may wait to be written before dump_data waits, too."""
+
+_logger = logging.getLogger("ait_llm")
+# Not in a name: what would lead to another folder, and the sign that stands for what is not in a name.
+_UNSAFE = re.compile(r"[/%\x00-\x1f\x7f]")
+
+
+def dump_data(
+    token_id: Union[int, str] = -1,
+    data_id: Union[int, str] = -1,
+    golden_data: Optional[torch.Tensor] = None,
+    my_path: Union[str, os.PathLike[str]] = "",
+    output_path: Union[str, os.PathLike[str]] = "./",
+) -> None:
+    """Saves `golden_data` and notes that it belongs to the file `my_path`.
+
+    The tensor goes to {output_path}/ait_dump/{pid}_{device_id}/golden_tensor/{token_id}/{data_id}_tensor.pth; the
+    device id of a CPU tensor is -1. metadata.json beside it maps data id and token id to both paths. `data_id` says
+    what the tensor is, `token_id` in which round it was: each pair of them is one entry, and the last call for it wins.
+
+    The tensor is copied before this returns and written in the background; at exit everything is written. Whatever
+    goes wrong is a warning of the logger "ait_llm", never an exception.
+    """
+    _untraced(_dump)(token_id, data_id, golden_data, my_path, output_path)
+
+
+def _untraced(function: Callable[..., None]) -> Callable[..., None]:
+    """The function as it is, for models that torch.compile traces."""
+    dynamo = sys.modules.get("torch._dynamo")  # importing it takes seconds, and nobody traces without it
+    return dynamo.disable(function) if hasattr(dynamo, "disable") else function
+
+
+def _dump(token_id: Any, data_id: Any, golden_data: Any, my_path: Any, output_path: Any) -> None:
+    token, data = _text_of_id(token_id), _text_of_id(data_id)
+    if token is None:
+        _logger.warning("Please check whether token_id passed in are correct")
+        return
+    if data is None:
+        _logger.warning("Please check whether data_id passed in are correct")
+        return
+    if not _is_torch_tensor(golden_data):
+        _logger.warning("The golden_data is not a torch tensor!")
+        return
+    if not isinstance(my_path, (str, os.PathLike)) or not os.fspath(my_path):
+        _logger.warning("Please check whether my_path passed in are correct")
+        return
+    if not os.path.exists(my_path):
+        _warn_of_missing(os.fspath(my_path))
+    try:
+        _submit(token, data, golden_data, my_path, output_path)
+    except (AitError, OSError, RuntimeError, TypeError, ValueError) as error:
+        _logger.warning("dump_data: data_id %s of token_id %s cannot be saved: %s", data, token, error)
+
+
+def flush() -> None:
+    """Waits until everything dumped so far is on disk, metadata.json included."""
+    _recorder.flush()
+
+
+@functools.lru_cache(maxsize=1024)
+def _warn_of_missing(path: str) -> None:
+    """Once for each path: a script in a loop names the same one again and again."""
+    _logger.warning("dump_data: my_path %s does not exist yet; it must by the time of the comparison", path)
+
+
+def _submit(token: str, data: str, golden: torch.Tensor, my_path: Any, output_path: Any) -> None:
+    device = golden.device
+    device_id = -1 if device.type == "cpu" or device.index is None else device.index
+    folder = os.path.join(os.path.abspath(output_path), "ait_dump", f"{os.getpid()}_{device_id}", "golden_tensor")
+    golden_path = os.path.join(folder, _file_name(token), f"{_file_name(data)}_tensor.pth")
+    entry = (data.encode(), token.encode(), os.fsencode(golden_path), os.fsencode(os.path.abspath(my_path)))
+    _recorder.get().submit_mapped(operand_of(golden), os.fsencode(folder), entry)
+    _recorder.report()
+
+
+class _ProcessRecorder:
+    """The recorder of this process, made when it is needed. A forked child starts over."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._native: Optional[_native.Recorder] = None
+        self._reported = 0
+
+    def get(self) -> _native.Recorder:
+        with self._lock:
+            if self._native is None:
+                self._native = _native.Recorder(MAX_QUEUED_BYTES)
+                _call_at_exit(self.close)
+            return self._native
+
+    def flush(self) -> None:
+        if self._native is not None:
+            self._native.flush()
+            self.report()
+
+    def report(self) -> None:
+        """Says the first thing that went wrong, once."""
+        with self._lock:
+            failure = None if self._native is None or self._reported else self._native.first_failure
+            if failure is None:
+                return
+            self._reported = max(1, self._native.failed)
+        _logger.warning("dump_data: %s; from here on failures are only counted", failure)
+
+    def close(self) -> None:
+        """The last words of the process."""
+        self.flush()
+        if self._native is not None and self._native.failed > self._reported:
+            self._reported = self._native.failed
+            _logger.warning(
+                "dump_data: %d of %d tensors could not be saved", self._native.failed, self._native.submitted
+            )
+
+
+def _call_at_exit(function: Any) -> None:
+    atexit.register(function)
+    # Processes that multiprocessing has forked leave without the handlers of atexit, but not without these.
+    if "multiprocessing" in sys.modules:
+        from multiprocessing import util
+
+        util.Finalize(None, function, exitpriority=0)
+
+
+def _text_of_id(given: Any) -> Optional[str]:
+    """An id as metadata.json holds it, or None if it was not given."""
+    try:
+        given = operator.index(given)  # integers of any kind, a tensor with a single one too
+    except TypeError:
+        pass
+    text = str(given).encode(errors="replace").decode()
+    return None if given is None or text in ("", "-1") else text
+
+
+def _file_name(text: str) -> str:
+    """An id as a part of a path: one name, inside its folder, and different ids have different names."""
+    name = _UNSAFE.sub(lambda found: f"%{ord(found.group()):02X}", text)
+    # ".", ".." and the files beside the folders of tokens.
+    return name.replace(".", "%2E") if name.startswith(".") or name == "metadata.json" else name
+
+
+_recorder = _ProcessRecorder()
+os.register_at_fork(after_in_child=_recorder.__init__)

@@ -1,0 +1,1 @@
+"""What the compatibility names need besides ait_llm."""

@@ -1,0 +1,1 @@
+"""ait_llm under the name that its first documents import."""

@@ -1,0 +1,1 @@
+"""ait_llm.dump under an old name."""

@@ -1,0 +1,17 @@
+"""ait_llm under the name of its successor's package."""
+
+from typing import Any, List
+
+import ait_llm
+from ait_llm import *  # noqa: F403
+from ait_llm import __all__, __version__
+
+__all__ = list(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(ait_llm, name)
+
+
+def __dir__() -> List[str]:
+    return dir(ait_llm)

@@ -1,0 +1,211 @@
+#include "cli/compare_many.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/log.h"
+#include "cli/process_io.h"
+#include "cli/progress.h"
+#include "compare/columns.h"
+#include "compare/engine.h"
+#include "report/csv.h"
+#include "report/json.h"
+#include "report/table.h"
+#include "report/utf8.h"
+
+namespace ait::cli {
+namespace {
+
+using compare::Row;
+using report::Align;
+using report::Cell;
+using report::cell_text;
+using report::Table;
+
+constexpr size_t kWorstRows = 10;
+constexpr size_t kShownReasons = 5;
+constexpr size_t kShownProblems = 5;
+
+// Bad rows first: the lowest cosine, then the largest distance.
+bool is_worse(const Row& a, const Row& b) {
+  const metrics::Comparison& x = *compare::metrics_of(a);
+  const metrics::Comparison& y = *compare::metrics_of(b);
+  if (x.cosine_similarity != y.cosine_similarity) return x.cosine_similarity < y.cosine_similarity;
+  return x.relative_euclidean_distance > y.relative_euclidean_distance;
+}
+
+// What is kept of the rows once they are in the report.
+class Summary {
+ public:
+  void add(const Row& row) {
+    ++rows_;
+    const metrics::Comparison* c = compare::metrics_of(row);
+    if (row.golden.path.empty() || row.actual.path.empty()) {
+      ++(row.actual.path.empty() ? only_golden_ : only_actual_);
+    } else if (row.comparison && row.comparison->identical) {
+      ++identical_;
+    } else if (c != nullptr) {
+      ++differing_;
+      keep_if_worst(row);
+    } else {
+      ++failed_;
+      ++reasons_[row.reason];
+    }
+  }
+
+  size_t rows() const { return rows_; }
+  size_t paired() const { return identical_ + differing_ + failed_; }
+
+  std::string text(bool coloured) const {
+    std::string out = fmt::format("{} pairs: {} identical, {} differ, {} could not be compared\n",
+                                  paired(), identical_, differing_, failed_);
+    if (only_golden_ + only_actual_ > 0)
+      out += fmt::format("{} without a partner: {} only in golden, {} only in my\n",
+                         only_golden_ + only_actual_, only_golden_, only_actual_);
+    size_t shown = 0;
+    for (const auto& [reason, count] : reasons_) {
+      if (++shown > kShownReasons) {
+        out += fmt::format("  … and {} more reasons, see the report\n",
+                           reasons_.size() - kShownReasons);
+        break;
+      }
+      out += fmt::format("  {} × {}\n", count, report::visible(reason));
+    }
+    if (!worst_.empty()) out += "\nThe worst of those that differ:\n" + worst_table(coloured);
+    return out;
+  }
+
+  report::JsonObject json(bool extended) const {
+    report::JsonObject counts;
+    counts.set("rows", uint64_t{rows_})
+        .set("identical", uint64_t{identical_})
+        .set("differing", uint64_t{differing_})
+        .set("failed", uint64_t{failed_})
+        .set("only_golden", uint64_t{only_golden_})
+        .set("only_my", uint64_t{only_actual_});
+    report::JsonArray worst;
+    for (const Row& row : worst_) {
+      report::JsonObject values;
+      for (const compare::Column* column : compare::columns(extended))
+        values.set(column->name, column->value(row));
+      worst.emplace_back(std::move(values));
+    }
+    report::JsonObject root;
+    root.set("summary", std::move(counts)).set("worst", std::move(worst));
+    return root;
+  }
+
+  const Row* worst() const { return worst_.empty() ? nullptr : &worst_.front(); }
+
+ private:
+  void keep_if_worst(const Row& row) {
+    if (worst_.size() == kWorstRows && !is_worse(row, worst_.back())) return;
+    // After its equals, so that the first of them stays first.
+    worst_.insert(std::upper_bound(worst_.begin(), worst_.end(), row, is_worse), row);
+    if (worst_.size() > kWorstRows) worst_.pop_back();
+  }
+
+  std::string worst_table(bool coloured) const {
+    Table table({{"token", Align::kRight},
+                 {"data"},
+                 {"cosine_similarity", Align::kRight},
+                 {"relative_euclidean_distance", Align::kRight},
+                 {"max_absolute_error", Align::kRight}});
+    for (const Row& row : worst_) {
+      std::vector<std::string> cells = {row.token_id, row.data_id};
+      for (const char* name :
+           {"cosine_similarity", "relative_euclidean_distance", "max_absolute_error"}) {
+        const compare::Column* column = compare::find_column(name);
+        cells.push_back(cell_text(column->value(row), column->style));
+      }
+      table.add(std::move(cells));
+    }
+    return table.text(coloured);
+  }
+
+  size_t rows_ = 0;
+  size_t identical_ = 0;
+  size_t differing_ = 0;
+  size_t failed_ = 0;
+  size_t only_golden_ = 0;
+  size_t only_actual_ = 0;
+  std::map<std::string, size_t> reasons_;
+  std::vector<Row> worst_;
+};
+
+void log_problems(const PairList& list) {
+  for (size_t i = 0; i < list.problems.size() && i < kShownProblems; ++i)
+    log_warning(list.problems[i].text());
+  if (list.problems.size() > kShownProblems)
+    log_warning(fmt::format("… and {} more such problems", list.problems.size() - kShownProblems));
+}
+
+std::string next_step(const Summary& summary, const std::string& report_path) {
+  if (const Row* worst = summary.worst())
+    return fmt::format("Next: look at the worst one with: ait show {}\n",
+                       report::visible(worst->actual.path.substr(0, worst->actual.path.find(':'))));
+  return fmt::format("Next: open {}\n", report::visible(report_path));
+}
+
+}  // namespace
+
+int run_compare_many(const CompareOptions& options, const PairList& list) {
+  log_problems(list);
+  log_info(fmt::format("comparing {}: {} pairs", printable(list.what, 4096), list.pairs.size()));
+  const auto columns = compare::columns(options.extended);
+  auto csv = report::CsvWriter::create(options.output_folder, list.report_name,
+                                       compare::column_names(columns));
+  if (!csv) return report_error(csv.error());
+
+  Summary summary;
+  std::map<std::string, size_t> hits;
+  std::optional<Error> write_error;
+  const GracefulStop stop;
+  {
+    Progress progress(list.pairs.size());
+    compare::compare_pairs(list.pairs, measure_options(options), stop.requested(),
+                           [&](compare::Row&& row, uint64_t bytes) {
+                             if (write_error) return;
+                             if (auto written = csv->append(compare::column_texts(columns, row));
+                                 !written) {
+                               write_error = written.error();
+                               stop.request();
+                               return;
+                             }
+                             for (const compare::Condition& condition : options.fail_on)
+                               if (compare::hits(condition, row)) ++hits[condition.text];
+                             summary.add(row);
+                             progress.advance(summary.rows(), bytes);
+                           });
+  }
+  if (write_error) return report_error(*write_error);
+  const bool partial = stop.requested();
+  const auto report_path = csv->finish(partial ? "_partial" : "");
+  if (!report_path) return report_error(report_path.error());
+  if (partial)
+    log_warning(fmt::format("stopped: {} of {} pairs are in the partial report", summary.rows(),
+                            list.pairs.size()));
+
+  int status = hits.empty() ? kDone : kFailOnHit;
+  if (options.json) {
+    report::JsonArray met;
+    for (const auto& [text, count] : hits) met.emplace_back(text);
+    report::JsonObject document = summary.json(options.extended);
+    document.set("report", Cell(*report_path))
+        .set("partial", partial)
+        .set("fail_on_met", std::move(met));
+    status = print(report::Json(std::move(document)).text() + "\n", status);
+  } else {
+    status =
+        print(summary.text(stdout_is_colourful()) + "\nReport: " + report::visible(*report_path) +
+                  "\n" + next_step(summary, *report_path),
+              status);
+  }
+  for (const auto& [text, count] : hits)
+    log_warning(fmt::format("--fail-on {} is met by {} rows", printable(text), count));
+  return partial ? kInterruptedStatus : status;
+}
+
+}  // namespace ait::cli

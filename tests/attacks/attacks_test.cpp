@@ -1,0 +1,226 @@
+// Replays the hostile files (manifest.tsv says what each tries) and the fuzzers' corpora. Every
+// file must be read to an end; under AddressSanitizer and UBSan also without a wrong step on the
+// way.
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/atb_bin.h"
+#include "formats/npy.h"
+#include "formats/npz.h"
+#include "formats/registry.h"
+#include "formats/safetensors.h"
+#include "formats/torch_legacy.h"
+#include "formats/torch_zip.h"
+#include "fuzz/pickle_fuzzer.h"
+#include "fuzz/reader_fuzzer.h"
+
+namespace ait::formats {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+const fs::path kAttacks = fs::path(AIT_SOURCE_DIR) / "tests" / "attacks";
+const fs::path kCorpora = fs::path(AIT_SOURCE_DIR) / "fuzz" / "corpus";
+constexpr size_t kFewestAttacks = 40;
+
+struct Attack {
+  std::string file;
+  std::string outcome;
+  std::string code;
+  std::string words;
+  std::string options;
+};
+
+void PrintTo(const Attack& attack, std::ostream* out) { *out << attack.file; }
+
+std::vector<Attack> read_manifest() {
+  std::ifstream in(kAttacks / "manifest.tsv");
+  std::vector<Attack> attacks;
+  std::string line;
+  std::getline(in, line);  // the names of the columns
+  while (std::getline(in, line)) {
+    std::istringstream columns(line);
+    Attack& attack = attacks.emplace_back();
+    for (std::string* column :
+         {&attack.file, &attack.outcome, &attack.code, &attack.words, &attack.options})
+      std::getline(columns, *column, '\t');
+  }
+  return attacks;
+}
+
+std::string code_name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kNotFound:
+      return "NotFound";
+    case ErrorCode::kUnreadable:
+      return "Unreadable";
+    case ErrorCode::kUnwritable:
+      return "Unwritable";
+    case ErrorCode::kCorrupt:
+      return "Corrupt";
+    case ErrorCode::kUnsupported:
+      return "Unsupported";
+    case ErrorCode::kRefused:
+      return "Refused";
+    case ErrorCode::kUsage:
+      return "Usage";
+    case ErrorCode::kInterrupted:
+      return "Interrupted";
+  }
+  return "?";
+}
+
+std::string summary(const Error& error) { return code_name(error.code()) + ": " + error.message(); }
+
+struct Reading {
+  size_t loaded = 0;
+  std::vector<std::string> errors;
+};
+
+// Opens the file, loads its tensors and reads what they point at.
+Reading read_all(const std::string& path, const std::optional<RawLayout>& raw = std::nullopt) {
+  Reading reading;
+  const auto file = open_tensor_file(path, raw);
+  if (!file) {
+    reading.errors.push_back(summary(file.error()));
+    return reading;
+  }
+  if ((*file)->size() == 0) reading.errors.push_back(summary(load_single(path).error()));
+  for (size_t i = 0; i < std::min((*file)->size(), fuzz::kMaxTensors); ++i) {
+    const auto tensor = (*file)->load(i);
+    if (tensor) {
+      fuzz::touch(tensor->view());
+      ++reading.loaded;
+    } else {
+      reading.errors.push_back(summary(tensor.error()));
+    }
+  }
+  return reading;
+}
+
+// Those that need options of the command line are left to tests/e2e/test_attacks.py.
+std::vector<Attack> attacks_without_options() {
+  std::vector<Attack> attacks = read_manifest();
+  std::erase_if(attacks, [](const Attack& attack) { return attack.options != "-"; });
+  return attacks;
+}
+
+class EveryAttack : public testing::TestWithParam<Attack> {};
+
+TEST_P(EveryAttack, EndsInItsError) {
+  const Attack& attack = GetParam();
+  const Reading reading = read_all((kAttacks / attack.file).string());
+  EXPECT_THAT(reading.errors,
+              Contains(AllOf(HasSubstr(attack.code + ": "), HasSubstr(attack.words))));
+  EXPECT_EQ(reading.loaded > 0, attack.outcome == "listed");
+}
+
+INSTANTIATE_TEST_SUITE_P(Manifest, EveryAttack, testing::ValuesIn(attacks_without_options()),
+                         [](const auto& test) {
+                           std::string name =
+                               fs::path(test.param.file).replace_extension().string();
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+                           return name;
+                         });
+
+std::vector<std::string> files_below(const fs::path& folder) {
+  std::vector<std::string> paths;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+TEST(Attacks, AreManyAndAllInTheManifest) {
+  std::vector<std::string> listed;
+  for (const Attack& attack : read_manifest()) listed.push_back((kAttacks / attack.file).string());
+  std::sort(listed.begin(), listed.end());
+  EXPECT_GE(listed.size(), kFewestAttacks);
+  std::vector<std::string> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kAttacks))
+    if (entry.is_directory() && entry.path().filename() != "__pycache__") {
+      const auto below = files_below(entry.path());
+      found.insert(found.end(), below.begin(), below.end());
+    }
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, listed);
+}
+
+TEST(Attacks, AreOrdinaryFilesToTheRawReader) {
+  const std::optional<Shape> impossible(Shape{int64_t{1} << 62, 4});
+  for (const Attack& attack : read_manifest()) {
+    const std::string path = (kAttacks / attack.file).string();
+    for (const DType dtype : {DType::kUInt8, DType::kFloat16, DType::kComplex128}) {
+      const Reading whole = read_all(path, RawLayout{dtype, std::nullopt});
+      const bool fits = fs::file_size(path) % size_bytes(dtype) == 0;
+      EXPECT_EQ(whole.loaded, fits ? 1 : 0) << path;
+      EXPECT_EQ(read_all(path, RawLayout{dtype, impossible}).loaded, 0) << path;
+    }
+  }
+}
+
+std::vector<uint8_t> contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+const std::map<std::string, fuzz::Opener> kFuzzedReaders = {
+    {"fuzz_atb_bin", atb_bin::open},
+    {"fuzz_npy", npy::open},
+    {"fuzz_npz", npz::open},
+    {"fuzz_safetensors", safetensors::open},
+    {"fuzz_torch_legacy", torch_legacy::open},
+    {"fuzz_torch_zip", torch_zip::open},
+};
+
+class Corpus : public testing::TestWithParam<std::string> {};
+
+TEST_P(Corpus, IsReadToTheEnd) {
+  const auto paths = files_below(kCorpora / GetParam());
+  ASSERT_FALSE(paths.empty());
+  for (const std::string& path : paths) {
+    SCOPED_TRACE(path);
+    const std::vector<uint8_t> input = contents(path);
+    if (GetParam() == "fuzz_pickle")
+      fuzz::read_as_pickle(input.data(), input.size());
+    else
+      fuzz::read_as_file(kFuzzedReaders.at(GetParam()), input.data(), input.size());
+  }
+}
+
+// Attacks cross-read: a reader must survive the files of the others as well as its own.
+TEST(Attacks, AreHarmlessToEveryReader) {
+  for (const Attack& attack : read_manifest()) {
+    SCOPED_TRACE(attack.file);
+    const std::vector<uint8_t> input = contents((kAttacks / attack.file).string());
+    for (const auto& [name, open] : kFuzzedReaders)
+      fuzz::read_as_file(open, input.data(), input.size());
+    fuzz::read_as_pickle(input.data(), input.size());
+  }
+}
+
+std::vector<std::string> corpus_names() {
+  std::vector<std::string> names{"fuzz_pickle"};
+  for (const auto& [name, open] : kFuzzedReaders) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fuzz, Corpus, testing::ValuesIn(corpus_names()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace ait::formats

@@ -1,0 +1,51 @@
+"""Writes the hostile files beside it, one folder for each reader, and manifest.tsv, which says of each why it is here.
+
+    python tests/attacks/make_attacks.py
+
+Columns of manifest.tsv:
+
+    file      below this folder
+    outcome   error: the file gives nothing; listed: its other tensors are still shown
+    code      the ErrorCode, without its k
+    words     part of the message
+    options   of `ait show`, or -
+    live      yes: a reader that obeyed the file would run a command that makes the file MARKER
+    why       what the file tries
+"""
+
+import pathlib
+
+from atb_bin_attacks import atb_bin_attacks
+from attack_list import COLUMNS, attacks
+from npy_attacks import npy_attacks
+from npz_attacks import npz_attacks
+from raw_attacks import attacks_on_all, raw_attacks
+from safetensors_attacks import safetensors_attacks
+from torch_attacks import torch_legacy_attacks, torch_zip_attacks
+
+HERE = pathlib.Path(__file__).parent
+
+
+def main():
+    for make in (
+        npy_attacks,
+        npz_attacks,
+        torch_zip_attacks,
+        torch_legacy_attacks,
+        safetensors_attacks,
+        atb_bin_attacks,
+        raw_attacks,
+        attacks_on_all,
+    ):
+        make()
+    lines = ["\t".join(COLUMNS)]
+    for row, content in attacks:
+        path = HERE / row["file"]
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        lines.append("\t".join(row.values()))
+    (HERE / "manifest.tsv").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

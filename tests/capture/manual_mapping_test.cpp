@@ -1,0 +1,134 @@
+#include "capture/manual_mapping.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "test_files.h"
+
+namespace ait::capture {
+namespace {
+
+using formats::TempFolder;
+
+ManualMapping read(const std::string& path, const std::string& actual_root = {}) {
+  auto mapping = read_manual_mapping(path, actual_root);
+  EXPECT_TRUE(mapping) << mapping.error().text();
+  return mapping ? *mapping : ManualMapping{};
+}
+
+TEST(FindMetadata, AcceptsTheFileItsFolderAndTheFolderAbove) {
+  const TempFolder folder;
+  const std::string json = folder.write("12_0/golden_tensor/metadata.json", "{}");
+  const std::string base = (folder.path() / "12_0").string();
+  for (const std::string& path :
+       {json, base + "/golden_tensor", base + "/golden_tensor/", base, base + "/"}) {
+    SCOPED_TRACE(path);
+    const std::string found = find_metadata(path);
+    ASSERT_FALSE(found.empty());
+    EXPECT_TRUE(std::filesystem::equivalent(found, json));
+  }
+  EXPECT_EQ(find_metadata(folder.path().string()), "");
+}
+
+TEST(ManualMapping, ReadsPairsInNumericOrder) {
+  const TempFolder folder;
+  const auto json = folder.write("metadata.json",
+                                 R"({"10": {"0": ["/g/10", "/m/10"]},
+                                     "9": {"11": ["/g/b", "/m/b"], "2": ["/g/a", "/m/a"]}})");
+  const auto pairs = read(json).pairs;
+  ASSERT_EQ(pairs.size(), 3u);
+  EXPECT_EQ(pairs[0].token_id, "2");
+  EXPECT_EQ(pairs[1].token_id, "11");
+  EXPECT_EQ(pairs[2].data_id, "10");
+  EXPECT_EQ(pairs[2].golden_path, "/g/10");
+  EXPECT_EQ(pairs[2].actual_path, "/m/10");
+}
+
+TEST(ManualMapping, MergesADataIdThatStandsTwice) {
+  const TempFolder folder;
+  const auto json =
+      folder.write("metadata.json", R"({"1": {"0": ["/g0", "/m0"]}, "1": {"1": ["/g1", "/m1"]}})");
+  EXPECT_EQ(read(json).pairs.size(), 2u);
+}
+
+TEST(ManualMapping, KeepsTheGoodEntriesAndNamesTheBad) {
+  const TempFolder folder;
+  const auto json = folder.write(
+      "metadata.json", R"({"1": {"0": ["/only golden"], "1": "text", "2": ["/g", "/m"]}, "2": 7})");
+  const auto mapping = read(json);
+  EXPECT_EQ(mapping.pairs.size(), 1u);
+  ASSERT_EQ(mapping.problems.size(), 3u);
+  EXPECT_EQ(mapping.problems[0].message(),
+            "Invalid data in golden metadata.json, data_id: 1, token_id: 0");
+}
+
+TEST(ManualMapping, RefusesWhatIsNoJsonObject) {
+  const TempFolder folder;
+  for (const char* text : {"", "[]", "{\"1\": {", "7"}) {
+    SCOPED_TRACE(text);
+    EXPECT_FALSE(read_manual_mapping(folder.write("metadata.json", text), ""));
+  }
+}
+
+TEST(ManualMapping, FindsRelativePathsBesideTheJson) {
+  const TempFolder folder;
+  const auto golden = folder.write("0/1_tensor.pth", "x");
+  const auto json = folder.write("metadata.json", R"({"1": {"0": ["0/1_tensor.pth", "/m"]}})");
+  EXPECT_TRUE(std::filesystem::equivalent(read(json).pairs[0].golden_path, golden));
+}
+
+TEST(ManualMapping, FindsMovedFilesBelowMyPathByTheirTail) {
+  const TempFolder folder;
+  const auto moved = folder.write("new/tensors/0_9/0/op/after/outtensor0.bin", "x");
+  const auto json = folder.write(
+      "metadata.json",
+      R"({"1": {"0": ["/g", "/old/ait_dump/tensors/0_9/0/op/after/outtensor0.bin"]}})");
+  const auto root = (folder.path() / "new").string();
+  EXPECT_EQ(read(json, root).pairs[0].actual_path, moved);
+}
+
+TEST(ManualMapping, TakesMyPathForTheOnlyPair) {
+  const TempFolder folder;
+  const auto mine = folder.write("my.bin", "x");
+  EXPECT_EQ(
+      read(folder.write("one.json", R"({"1": {"0": ["/g", "/gone"]}})"), mine).pairs[0].actual_path,
+      mine);
+  EXPECT_EQ(
+      read(folder.write("two.json", R"({"1": {"0": ["/g", "/gone"], "1": ["/g", "/gone"]}})"), mine)
+          .pairs[0]
+          .actual_path,
+      "/gone");
+}
+
+TEST(AddToMetadata, KeepsWhatOtherThreadsAdd) {
+  const TempFolder folder;
+  const std::string where = folder.path().string();
+  constexpr int kThreads = 4;
+  constexpr int kEach = 25;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kEach; ++i) {
+        const MappedPair pair = {std::to_string(t), std::to_string(i), "/g \"quoted\"", "/m"};
+        EXPECT_TRUE(add_to_metadata(where, {&pair, 1}));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  const auto pairs = read(where + "/metadata.json").pairs;
+  ASSERT_EQ(pairs.size(), static_cast<size_t>(kThreads * kEach));
+  EXPECT_EQ(pairs[0].golden_path, "/g \"quoted\"");
+}
+
+TEST(AddToMetadata, LeavesADamagedFileAlone) {
+  const TempFolder folder;
+  const auto json = folder.write("metadata.json", "{ not json");
+  const MappedPair pair = {"1", "0", "/g", "/m"};
+  EXPECT_FALSE(add_to_metadata(folder.path().string(), {&pair, 1}));
+  std::ifstream in(json);
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_EQ(text, "{ not json");
+}
+
+}  // namespace
+}  // namespace ait::capture

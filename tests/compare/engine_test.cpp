@@ -1,0 +1,139 @@
+#include "compare/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "columns_text.h"
+#include "formats/write.h"
+#include "tensors.h"
+#include "test_files.h"
+
+namespace ait::compare {
+namespace {
+
+using formats::TempFolder;
+
+class Engine : public ::testing::Test {
+ protected:
+  std::string save(const std::string& name, const std::vector<float>& values) {
+    return save(name, {{"", *floats(values)}});
+  }
+  std::string save(const std::string& name, const std::vector<formats::NamedTensor>& tensors) {
+    const std::string path = (folder_.path() / name).string();
+    const auto done = formats::write_tensor_file(path, tensors, *formats::file_format_of(path));
+    EXPECT_TRUE(done) << done.error().text();
+    return path;
+  }
+
+  static match::Pair pair(const std::string& id, const std::string& golden,
+                          const std::string& actual) {
+    match::Pair out;
+    out.data_id = id;
+    out.golden.path = golden;
+    out.actual.path = actual;
+    return out;
+  }
+
+  static std::vector<Row> run(const std::vector<match::Pair>& pairs, size_t threads = 2) {
+    Options options;
+    options.threads = threads;
+    std::vector<Row> rows;
+    const std::atomic<bool> stop = false;
+    EXPECT_EQ(compare_pairs(pairs, options, stop,
+                            [&](Row&& row, uint64_t) { rows.push_back(std::move(row)); }),
+              pairs.size());
+    return rows;
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(Engine, EmitsRowsInTheOrderOfThePairsForAnyThreadCount) {
+  std::vector<match::Pair> pairs;
+  for (int i = 0; i < 60; ++i) {
+    // Sizes of very different cost, so that later pairs finish first.
+    std::vector<float> values(i % 7 == 0 ? 300000 : 10);
+    for (size_t k = 0; k < values.size(); ++k)
+      values[k] = std::sin(static_cast<float>(k) + static_cast<float>(i));
+    const auto golden = save("g" + std::to_string(i) + ".npy", values);
+    for (float& value : values) value *= 1.001f;
+    pairs.push_back(
+        pair(std::to_string(i), golden, save("m" + std::to_string(i) + ".bin", values)));
+  }
+  const auto one = run(pairs, 1);
+  ASSERT_EQ(one.size(), pairs.size());
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_EQ(one[i].data_id, std::to_string(i));
+  for (const size_t threads : {2u, 8u}) EXPECT_EQ(all_text(run(pairs, threads)), all_text(one));
+}
+
+TEST_F(Engine, OneBadFileIsOneRowWithItsReason) {
+  const auto good = save("good.npy", {1, 2, 3});
+  const auto rows =
+      run({pair("0", good, good), pair("1", good, folder_.write("bad.npy", "garbage")),
+           pair("2", good, (folder_.path() / "gone.npy").string()),
+           pair("3", good, folder_.path().string()), pair("4", good, good)});
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_TRUE(rows[0].reason.empty());
+  EXPECT_NE(rows[1].reason.find("bad.npy"), std::string::npos);
+  EXPECT_EQ(rows[2].reason,
+            "my_data_path: " + (folder_.path() / "gone.npy").string() + " is not a file.");
+  EXPECT_NE(rows[3].reason.find("is not a file."), std::string::npos);
+  EXPECT_TRUE(rows[4].comparison->identical);
+  EXPECT_TRUE(rows[1].golden.statistics.has_value()) << "the good side keeps its values";
+}
+
+TEST_F(Engine, ASideWithoutAPartnerIsARow) {
+  const auto good = save("good.npy", {1, 2, 3});
+  const auto rows = run({pair("a", good, ""), pair("b", "", good)});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].reason, "no counterpart in my-path.");
+  EXPECT_EQ(rows[1].reason, "no counterpart in golden-path.");
+  EXPECT_TRUE(rows[0].golden.present());
+  EXPECT_TRUE(rows[0].actual.path.empty());
+}
+
+TEST_F(Engine, FilesOfSeveralTensorsGiveARowForEachName) {
+  const auto golden =
+      save("g.safetensors", {{"w", *floats({1, 2})}, {"only_golden", *floats({1})}});
+  const auto actual = save("m.pth", {{"w", *floats({1, 2})}, {"only_my", *floats({1})}});
+  const auto rows = run({pair("file", golden, actual)});
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].data_id, "file:w");
+  EXPECT_TRUE(rows[0].comparison->identical);
+  EXPECT_EQ(rows[1].data_id, "file:only_golden");
+  EXPECT_EQ(rows[1].reason, "no counterpart in my-path.");
+  EXPECT_EQ(rows[2].data_id, "file:only_my");
+}
+
+TEST_F(Engine, FindsMembersOfCheckpointsByName) {
+  const auto golden = save("g.safetensors", {{"a", *floats({1, 2})}, {"b", *floats({3, 4})}});
+  const auto actual = save("m.safetensors", {{"b", *floats({3, 4})}, {"a", *floats({1, 2})}});
+  std::vector<match::Pair> pairs;
+  for (const char* name : {"a", "b", "missing"}) {
+    pairs.push_back(pair(name, golden, actual));
+    pairs.back().golden.member = pairs.back().actual.member = name;
+  }
+  const auto rows = run(pairs);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_TRUE(rows[0].comparison->identical);
+  EXPECT_TRUE(rows[1].comparison->identical);
+  EXPECT_EQ(rows[1].golden.path, golden + ":b");
+  EXPECT_NE(rows[2].reason.find("holds no tensor named missing"), std::string::npos);
+}
+
+TEST_F(Engine, StopsWhenAskedAndKeepsWhatIsDone) {
+  const auto good = save("good.npy", {1, 2, 3});
+  const std::vector<match::Pair> pairs(5000, pair("0", good, good));
+  std::atomic<bool> stop = false;
+  size_t rows = 0;
+  const size_t finished = compare_pairs(pairs, {}, stop, [&](Row&&, uint64_t) {
+    if (++rows == 100) stop = true;
+  });
+  EXPECT_EQ(finished, rows);
+  EXPECT_GE(rows, 100u);
+  EXPECT_LT(rows, 1000u);
+}
+
+}  // namespace
+}  // namespace ait::compare
