@@ -105,8 +105,9 @@ Result<std::optional<PairList>> list_pairs(const CompareOptions& options) {
   if (const std::string metadata = capture::find_metadata(options.golden.path); !metadata.empty())
     return wrap(by_metadata(metadata, options));
   if (options.actual.path.empty())
-    return fail(Error(ErrorCode::kUsage) << "--my-path is required; only a golden path that holds "
-                                            "golden_tensor/metadata.json goes without");
+    return fail(Error(ErrorCode::kUsage) << "--my-path is required unless the golden path holds "
+                                            "golden_tensor/metadata.json; see `ait llm compare "
+                                            "--help`");
   for (const std::string& path : {options.golden.path, options.actual.path})
     if (!fs::exists(path, ignored))
       return fail(Error(ErrorCode::kNotFound, path) << "no such file or folder; check the path");

@@ -247,17 +247,24 @@ def many_pairs(folder, count):
             os.link(folder / side / "0.npy", folder / side / f"{i}.npy")
 
 
+def wait_for_start(process, out):
+    """Until the comparison has begun its report."""
+    while process.poll() is None and not (out.exists() and list(out.iterdir())):
+        time.sleep(0.01)
+
+
 def test_ctrl_c_leaves_a_valid_report_marked_as_partial(program, tmp_path):
-    many_pairs(tmp_path, 4000)
+    many_pairs(tmp_path, 8000)
     process = subprocess.Popen([program, "llm", "compare", "-gp", "g", "-mp", "m", "-o", "out"], cwd=tmp_path,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(1)
+    wait_for_start(process, tmp_path / "out")
+    time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "stopped" in stderr
     rows = read_report(tmp_path / "out", "ait_cmp_report_*_partial.csv")
-    assert 0 < len(rows) < 4000
+    assert 0 < len(rows) < 8000
     assert list(rows) == [f"{i}.npy" for i in range(len(rows))]
     assert len(list((tmp_path / "out").iterdir())) == 1
 
@@ -266,7 +273,7 @@ def test_a_killed_comparison_leaves_no_report_and_the_next_works(program, ait, t
     many_pairs(tmp_path, 2000)
     process = subprocess.Popen([program, "llm", "compare", "-gp", "g", "-mp", "m", "-o", "out"], cwd=tmp_path,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(0.5)
+    wait_for_start(process, tmp_path / "out")
     process.kill()
     process.wait()
     assert not [p for p in (tmp_path / "out").iterdir() if not p.name.startswith(".")]
