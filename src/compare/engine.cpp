@@ -179,7 +179,9 @@ class Run {
 
   void finish(size_t i, const std::function<void(Row&&, uint64_t)>& emit) {
     Item& at = item(i);
-    if (at.stopped) {
+    // The rows end at the first pair that was cut short: a gap would look like a result.
+    cut_short_ |= at.stopped;
+    if (cut_short_) {
       ++stopped_;
     } else {
       for (auto& [row, bytes] : at.rows) emit(std::move(row), bytes);
@@ -195,6 +197,7 @@ class Run {
   FileCache golden_files_;
   FileCache actual_files_;
   std::vector<Item> items_;
+  bool cut_short_ = false;
   size_t stopped_ = 0;
 };
 

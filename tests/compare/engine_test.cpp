@@ -122,17 +122,22 @@ TEST_F(Engine, FindsMembersOfCheckpointsByName) {
   EXPECT_NE(rows[2].reason.find("holds no tensor named missing"), std::string::npos);
 }
 
-TEST_F(Engine, StopsWhenAskedAndKeepsWhatIsDone) {
-  const auto good = save("good.npy", {1, 2, 3});
-  const std::vector<match::Pair> pairs(5000, pair("0", good, good));
+TEST_F(Engine, StopsWhenAskedAndLeavesNoGap) {
+  const std::vector<float> big(200000, 1.5f);
+  const auto golden = save("golden.npy", big);
+  const auto actual = save("actual.npy", std::vector<float>(big.size(), 1.6f));
+  std::vector<match::Pair> pairs;
+  for (int i = 0; i < 2000; ++i) pairs.push_back(pair(std::to_string(i), golden, actual));
   std::atomic<bool> stop = false;
-  size_t rows = 0;
-  const size_t finished = compare_pairs(pairs, {}, stop, [&](Row&&, uint64_t) {
-    if (++rows == 100) stop = true;
+  std::vector<std::string> ids;
+  const size_t finished = compare_pairs(pairs, {}, stop, [&](Row&& row, uint64_t) {
+    ids.push_back(row.data_id);
+    if (ids.size() == 100) stop = true;
   });
-  EXPECT_EQ(finished, rows);
-  EXPECT_GE(rows, 100u);
-  EXPECT_LT(rows, 1000u);
+  EXPECT_EQ(finished, ids.size());
+  EXPECT_GE(ids.size(), 100u);
+  EXPECT_LT(ids.size(), 1000u);
+  for (size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(ids[i], std::to_string(i));
 }
 
 }  // namespace
