@@ -1,5 +1,5 @@
 # Thin entry points; each line is one call. `scripts/bootstrap` is the only installer.
-.PHONY: setup build demo test test-slow asan tsan fuzz bench lint format wheel bundle check clean
+.PHONY: setup build demo test test-slow asan tsan fuzz bench lint format wheel check clean
 
 setup:
 	@scripts/bootstrap
@@ -11,6 +11,7 @@ test: build
 	@scripts/test
 test-slow: build
 	@scripts/test --slow
+	@scripts/test-wheel
 asan: setup
 	@scripts/sanitize asan
 tsan: setup

@@ -26,6 +26,8 @@ class Descriptor {
   int fd_;
 };
 
+constexpr size_t kReadAheadBytes = size_t{16} << 20;
+
 Error system_error(ErrorCode code, const std::string& path, std::string_view what) {
   return Error(code, path) << what << ": " << system_message(errno);
 }
@@ -55,6 +57,9 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     if (mapping == MAP_FAILED)
       return fail(system_error(ErrorCode::kUnreadable, path, "cannot be mapped"));
     data = static_cast<const std::byte*>(mapping);
+    // Small files are wanted whole and soon, large ones from front to back: either way the disk can
+    // begin before the first byte is touched. Only a hint, so a refusal does not matter.
+    ::madvise(mapping, size, size <= kReadAheadBytes ? MADV_WILLNEED : MADV_SEQUENTIAL);
   }
   return std::shared_ptr<const MappedFile>(new MappedFile(path, data, size));
 }

@@ -23,6 +23,17 @@ void end_on_signal(int signal_number) {
   ::_exit(128 + signal_number);
 }
 
+// Mapped files raise SIGBUS where they end earlier than they did when they were opened.
+void end_on_shrunk_file(int /*signal_number*/) {
+  static std::atomic_flag said;  // every thread that reads the file gets here
+  while (said.test_and_set()) ::pause();
+  report::remove_unfinished_files();
+  static constexpr std::string_view kMessage =
+      "ait: error: a file became shorter while it was read; is it still being written?\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  ::_exit(kCannot);
+}
+
 }  // namespace
 
 Result<void> write_stdout(std::string_view text) {
@@ -53,6 +64,8 @@ void install_signal_handlers() {
   sigemptyset(&action.sa_mask);
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);
+  action.sa_handler = end_on_shrunk_file;
+  ::sigaction(SIGBUS, &action, nullptr);
   action.sa_handler = end_on_signal;
   for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction old{};

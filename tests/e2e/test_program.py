@@ -235,3 +235,18 @@ def test_an_interrupted_comparison_leaves_nothing(program, large_pair, tmp_path,
 def test_no_colour_where_there_is_no_terminal(compare, pair):
     process = compare()
     assert "\033" not in process.stdout + process.stderr
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_one_clear_line(program, tmp_path):
+    path = tmp_path / "shrinking.npy"
+    elements = 2**31
+    with open(path, "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f2", "fortran_order": False, "shape": (elements,)})
+        os.truncate(file.fileno(), file.tell() + 2 * elements)
+    process = subprocess.Popen([program, "show", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while f"{path}" not in open(f"/proc/{process.pid}/maps").read():
+        time.sleep(0.001)
+    os.truncate(path, 4096)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert stderr == "ait: error: a file became shorter while it was read; is it still being written?\n"
