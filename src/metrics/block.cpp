@@ -81,20 +81,20 @@ size_t split_non_finite(double* values, size_t elements, SideBlock& side) {
 Side SideTotal::finish(size_t elements, double scale) const {
   Side side;
   side.elements = elements;
-  side.nan = nan_;
-  side.positive_inf = positive_inf_;
-  side.negative_inf = negative_inf_;
-  side.l2_norm = std::sqrt(squares_.value()) / scale;
-  side.minimum = negative_inf_ > 0 ? -kInfinity : (minimum_ > maximum_ ? kInfinity : minimum_);
-  side.maximum = positive_inf_ > 0 ? kInfinity : (minimum_ > maximum_ ? -kInfinity : maximum_);
-  if (positive_inf_ > 0 && negative_inf_ > 0) {
+  side.nan = nan;
+  side.positive_inf = positive_inf;
+  side.negative_inf = negative_inf;
+  side.l2_norm = std::sqrt(squares.value()) / scale;
+  side.minimum = negative_inf > 0 ? -kInfinity : (minimum > maximum ? kInfinity : minimum);
+  side.maximum = positive_inf > 0 ? kInfinity : (minimum > maximum ? -kInfinity : maximum);
+  if (positive_inf > 0 && negative_inf > 0) {
     side.mean = std::numeric_limits<double>::quiet_NaN();
-  } else if (positive_inf_ > 0 || negative_inf_ > 0) {
-    side.mean = positive_inf_ > 0 ? kInfinity : -kInfinity;
+  } else if (positive_inf > 0 || negative_inf > 0) {
+    side.mean = positive_inf > 0 ? kInfinity : -kInfinity;
   } else {
-    side.mean = elements > 0 ? sum_.value() / static_cast<double>(elements) / scale : 0;
+    side.mean = elements > 0 ? sum.value() / static_cast<double>(elements) / scale : 0;
   }
-  if (nan_ > 0) side.minimum = side.maximum = side.mean = std::numeric_limits<double>::quiet_NaN();
+  if (nan > 0) side.minimum = side.maximum = side.mean = std::numeric_limits<double>::quiet_NaN();
   if (elements == 0) side.minimum = side.maximum = 0;
   return side;
 }

@@ -3,12 +3,10 @@
 // Elements are widened to double, and all sums are in double. What makes it fast:
 //   - A block's NaN or Inf shows in Σg² or Σm², so nothing is tested per element.
 //   - Extremes, equality and golden values that count as zero are seen in the stored bits, before
-//   widening,
-//     where a vector holds four times as many elements.
+//     widening, where a vector holds four times as many elements.
 //   - Σ|d|/|g| needs no division per element: a/b + c/d = (ad + cb)/(bd), twice, so one division
-//   serves four
-//     vectors of elements. All terms are positive, so each step only rounds; products of four
-//     float32 values between 2^-23 and 2^100 cannot leave the range of double.
+//     serves four vectors of elements. All terms are positive, so each step only rounds; products
+//     of four float32 values between 2^-23 and 2^100 cannot leave the range of double.
 //   - The exact largest relative error costs a division only where |d| > largest so far · |g|.
 #include "metrics/kernels.h"
 
@@ -112,8 +110,8 @@ void PairBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
   for (; i + round <= elements; i += round) {
     const uint8_t* g = golden + i * LoadG::kBytes;
     const uint8_t* m = actual + i * LoadM::kBytes;
-    Ahead(g, 4 * lanes * LoadG::kBytes);
-    Ahead(m, 4 * lanes * LoadM::kBytes);
+    Ahead(g, round * LoadG::kBytes);
+    Ahead(m, round * LoadM::kBytes);
     const auto bits_g = StoredG::LoadRound(g);
     const auto bits_m = StoredM::LoadRound(m);
     StoredG::Add(bits_g, extremes_g);

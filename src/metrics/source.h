@@ -63,45 +63,33 @@ class Source {
 size_t split_non_finite(double* values, size_t elements, SideBlock& side);
 
 // Side values of a whole tensor from the sums over its blocks.
-class SideTotal {
- public:
-  void add(const SideBlock& block) {
-    sum_.add(block.sum);
-    squares_.add(block.squares);
-    magnitudes_.add(block.magnitudes);
-    minimum_ = std::min(minimum_, block.minimum);
-    maximum_ = std::max(maximum_, block.maximum);
-    nan_ += block.nan;
-    positive_inf_ += block.positive_inf;
-    negative_inf_ += block.negative_inf;
-  }
-  void add(const SideTotal& other) {
-    sum_.add(other.sum_);
-    squares_.add(other.squares_);
-    magnitudes_.add(other.magnitudes_);
-    minimum_ = std::min(minimum_, other.minimum_);
-    maximum_ = std::max(maximum_, other.maximum_);
-    nan_ += other.nan_;
-    positive_inf_ += other.positive_inf_;
-    negative_inf_ += other.negative_inf_;
+struct SideTotal {
+  Sum sum;
+  Sum squares;
+  Sum magnitudes;
+  double minimum = kInfinity;
+  double maximum = -kInfinity;
+  size_t nan = 0;
+  size_t positive_inf = 0;
+  size_t negative_inf = 0;
+
+  template <typename Part>  // SideBlock or SideTotal
+  void add(const Part& part) {
+    sum.add(part.sum);
+    squares.add(part.squares);
+    magnitudes.add(part.magnitudes);
+    minimum = std::min(minimum, part.minimum);
+    maximum = std::max(maximum, part.maximum);
+    nan += part.nan;
+    positive_inf += part.positive_inf;
+    negative_inf += part.negative_inf;
   }
 
   // The largest magnitude of a finite element, 0 if there is none.
   double magnitude() const {
-    return maximum_ < minimum_ ? 0 : std::max(std::fabs(minimum_), std::fabs(maximum_));
+    return maximum < minimum ? 0 : std::max(std::fabs(minimum), std::fabs(maximum));
   }
-  double magnitudes() const { return magnitudes_.value(); }
   Side finish(size_t elements, double scale) const;
-
- private:
-  Sum sum_;
-  Sum squares_;
-  Sum magnitudes_;
-  double minimum_ = kInfinity;
-  double maximum_ = -kInfinity;
-  size_t nan_ = 0;
-  size_t positive_inf_ = 0;
-  size_t negative_inf_ = 0;
 };
 
 // The power of two that brings `magnitude` near 1, where squares of such values could leave the

@@ -55,7 +55,7 @@ Statistics statistics(const TensorView& tensor, size_t threads) {
   if (scale != 1) total = measure_all(source, scale, threads);
   Statistics out;
   static_cast<Side&>(out) = total.finish(source.elements(), scale);
-  out.l1_norm = total.magnitudes() / scale;
+  out.l1_norm = total.magnitudes.value() / scale;
   return out;
 }
 

@@ -239,7 +239,7 @@ def test_no_colour_where_there_is_no_terminal(compare, pair):
 
 def test_a_file_that_shrinks_while_it_is_read_is_one_clear_line(program, tmp_path):
     path = tmp_path / "shrinking.npy"
-    elements = 2**31
+    elements = 2**29
     with open(path, "wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<f2", "fortran_order": False, "shape": (elements,)})
         os.truncate(file.fileno(), file.tell() + 2 * elements)
