@@ -4,12 +4,13 @@
 //   log_info(fmt::format("{} pairs to compare", n));
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
 namespace ait {
 
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
 
 // Accepts the seeds' spellings: debug, info, warning, warn, error, fatal, critical (the last two as
 // error).

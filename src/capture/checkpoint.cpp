@@ -63,7 +63,7 @@ bool is_plain_name(const std::string& name) {
 }
 
 Result<void> read_index(Capture& capture, const fs::path& index) {
-  const std::string path = index.native();
+  const std::string& path = index.native();
   simdjson::padded_string text;
   if (simdjson::padded_string::load(path).get(text) != simdjson::SUCCESS)
     return fail(Error(ErrorCode::kUnreadable, path) << "cannot be read");

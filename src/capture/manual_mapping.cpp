@@ -148,11 +148,11 @@ Result<ManualMapping> read_manual_mapping(const std::string& metadata_path,
       pair.actual_path = actual_root;
     }
   }
-  std::stable_sort(mapping.pairs.begin(), mapping.pairs.end(),
-                   [](const MappedPair& a, const MappedPair& b) {
-                     if (a.data_id != b.data_id) return natural_less(a.data_id, b.data_id);
-                     return natural_less(a.token_id, b.token_id);
-                   });
+  std::sort(mapping.pairs.begin(), mapping.pairs.end(),
+            [](const MappedPair& a, const MappedPair& b) {
+              if (a.data_id != b.data_id) return natural_less(a.data_id, b.data_id);
+              return natural_less(a.token_id, b.token_id);
+            });
   return mapping;
 }
 

@@ -182,7 +182,8 @@ compare::Options measure_options(const CompareOptions& options) {
 int run_compare(const CompareOptions& options) {
   const auto list = list_pairs(options);
   if (!list) return report_error(list.error());
-  return *list ? run_compare_many(options, **list) : run_compare_one(options);
+  const std::optional<PairList>& many = *list;
+  return many ? run_compare_many(options, *many) : run_compare_one(options);
 }
 
 }  // namespace ait::cli

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cmath>
 
 #include "base/log.h"
 
@@ -21,7 +21,7 @@ void to_stderr(std::string_view text) {
 }
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  const auto whole = std::lround(seconds);
   if (whole < 100) return fmt::format("{} s", whole);
   if (whole < 6000) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <unordered_map>
 
 namespace ait::match {
@@ -68,19 +69,20 @@ std::vector<Pair> pair_by_name(const Capture& golden, const Capture& actual) {
   const auto name = [](const Pair& pair) -> const std::string& {
     return pair.golden.path.empty() ? pair.actual.operation : pair.golden.operation;
   };
-  const size_t paired = pairs.size();
+  std::vector<Pair> alone;
   for (size_t i = 0; i < actual.records.size(); ++i) {
     if (actual_taken[i]) continue;
-    Pair pair;
-    pair.actual = actual.records[i];
-    pairs.push_back(std::move(pair));
+    alone.emplace_back().actual = actual.records[i];
   }
-  // Both parts are sorted by name already.
-  std::inplace_merge(
-      pairs.begin(), pairs.begin() + static_cast<ptrdiff_t>(paired), pairs.end(),
-      [&](const Pair& a, const Pair& b) { return capture::natural_less(name(a), name(b)); });
-  for (Pair& pair : pairs) pair.data_id = name(pair);
-  return pairs;
+  // Both are sorted by name already.
+  std::vector<Pair> all;
+  all.reserve(pairs.size() + alone.size());
+  std::merge(std::make_move_iterator(pairs.begin()), std::make_move_iterator(pairs.end()),
+             std::make_move_iterator(alone.begin()), std::make_move_iterator(alone.end()),
+             std::back_inserter(all),
+             [&](const Pair& a, const Pair& b) { return capture::natural_less(name(a), name(b)); });
+  for (Pair& pair : all) pair.data_id = name(pair);
+  return all;
 }
 
 }  // namespace ait::match

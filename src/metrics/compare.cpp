@@ -16,9 +16,9 @@ constexpr size_t kChunkElements = kBlocksPerChunk * kBlockElements;
 // Whether sums of the float32 kernel are as good as double ones. They are wrong by up to 5e-7 of
 // the average of e^d - 1 - d where few elements carry all the weight, and by far less where the
 // errors of many average out; 1/golden_weights is the weight of the heaviest element.
+constexpr double kGoodWhenSpread = 4e-5;
 bool is_good_enough(const KlSums& kl) {
   constexpr double kAlwaysGood = 2e-6;
-  constexpr double kGoodWhenSpread = 4e-5;
   constexpr double kSpreadWeights = 1e4;
   if (kl.golden_shift != kl.actual_shift) return false;  // double blocks among them
   const double average =
@@ -159,7 +159,7 @@ class PairComparison {
   }
 
   Comparison run() {
-    Chunk whole = measure(Kl::kFastWhereAllowed);
+    Chunk whole = measure(differs_much_at_first() ? Kl::kDouble : Kl::kFastWhereAllowed);
     const Scales scales = {protective_scale(whole.total.golden.magnitude()),
                            protective_scale(whole.total.actual.magnitude()),
                            protective_scale(whole.maxima.absolute)};
@@ -173,7 +173,19 @@ class PairComparison {
   }
 
  private:
-  enum class Kl { kFastWhereAllowed, kDouble, kDoubleOnly };
+  enum class Kl : uint8_t { kFastWhereAllowed, kDouble, kDoubleOnly };
+
+  // Whether the first block makes it unlikely that the float32 kernel will do for KL.
+  bool differs_much_at_first() const {
+    const size_t count = std::min(kBlockElements, golden_.elements());
+    if (!fast_ || !request_.kl || request_.rows || count == 0) return false;
+    Buffers buffers;
+    PairBlock block;
+    const bool clean =
+        measure_fast(golden_.block(0, count, buffers.golden_scratch),
+                     actual_.block(0, count, buffers.actual_scratch), count, 0, block);
+    return clean && block.dd / 2 > kGoodWhenSpread * static_cast<double>(count);
+  }
 
   Chunk measure(Kl mode) {
     const size_t elements = golden_.elements();
