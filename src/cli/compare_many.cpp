@@ -28,12 +28,13 @@ constexpr size_t kWorstRows = 10;
 constexpr size_t kShownReasons = 5;
 constexpr size_t kShownProblems = 5;
 
-// Bad rows first: the lowest cosine, then the largest distance.
+// The largest distance first, then the lowest cosine: a wrong scale leaves the cosine at 1.
 bool is_worse(const Row& a, const Row& b) {
   const metrics::Comparison& x = *compare::metrics_of(a);
   const metrics::Comparison& y = *compare::metrics_of(b);
-  if (x.cosine_similarity != y.cosine_similarity) return x.cosine_similarity < y.cosine_similarity;
-  return x.relative_euclidean_distance > y.relative_euclidean_distance;
+  if (x.relative_euclidean_distance != y.relative_euclidean_distance)
+    return x.relative_euclidean_distance > y.relative_euclidean_distance;
+  return x.cosine_similarity < y.cosine_similarity;
 }
 
 // What is kept of the rows once they are in the report.

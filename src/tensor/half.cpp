@@ -75,7 +75,8 @@ float fp8_e8m0fnu_to_float(uint8_t bits) {
   return bits == 0xffu ? kNaN : std::ldexp(1.0f, static_cast<int>(bits) - 127);
 }
 
-// Overflow follows torch: e4m3fn has no Inf and becomes NaN, e5m2 becomes Inf.
+// Overflow as in ml_dtypes: e4m3fn has no Inf and becomes NaN (torch 2.13 saturates), e5m2 becomes
+// Inf.
 uint8_t float_to_fp8_e4m3fn(float value) {
   const uint8_t sign = std::signbit(value) ? 0x80u : 0u;
   const float magnitude = std::fabs(value);

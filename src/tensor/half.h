@@ -24,7 +24,7 @@ inline float fp16_to_float(uint16_t bits) {
 uint16_t float_to_fp16(float value);
 uint16_t float_to_bf16(float value);
 
-// The five 8-bit types share one decoder each, tabulated at start-up: 256 entries.
+// The five 8-bit types.
 float fp8_e4m3fn_to_float(uint8_t bits);
 float fp8_e5m2_to_float(uint8_t bits);
 float fp8_e4m3fnuz_to_float(uint8_t bits);
