@@ -58,27 +58,23 @@ EncodeResult encode(const TensorImage& image, FileImage& file, int format, bool 
   if (code == kNoCode) return EncodeResult::kUnsupportedType;
   if (image.rank > kMaxAtbDimensions) return EncodeResult::kTooManyDimensions;
   if (with_data && !is_consistent(image)) return EncodeResult::kBadImage;
-  const auto bytes = with_data ? static_cast<int64_t>(image.bytes) : 0;
+
+  ByteBuffer dims;
+  for (size_t d = 0; d < image.rank; ++d) {
+    if (d > 0) dims.add_text(",");
+    dims.add_decimal(image.dims[d]);
+  }
+  ByteBuffer codes;
+  codes.add_decimal(format);
+  const size_t format_bytes = codes.size();
+  codes.add_decimal(code);
+  if (dims.out_of_memory() || codes.out_of_memory()) return EncodeResult::kNoMemory;
 
   ByteBuffer header;
-  header.add_text("$Version=1.0\n$Object.Count=");
-  header.add_decimal(with_data ? 1 : 0);
-  header.add_text("\n$Object.Length=");
-  header.add_decimal(bytes);
-  header.add_text("\nformat=");
-  header.add_decimal(format);
-  header.add_text("\ndtype=");
-  header.add_decimal(code);
-  header.add_text("\ndims=");
-  for (size_t d = 0; d < image.rank; ++d) {
-    if (d > 0) header.add_text(",");
-    header.add_decimal(image.dims[d]);
-  }
-  if (with_data) {
-    header.add_text("\n$Object.data=0,");
-    header.add_decimal(bytes);
-  }
-  header.add_text("\n$End=1\n");
+  add_atb_bin_header({{codes.data(), format_bytes},
+                      {codes.data() + format_bytes, codes.size() - format_bytes},
+                      {dims.data(), dims.size()}},
+                     image.bytes, with_data, header);
   if (header.out_of_memory()) return EncodeResult::kNoMemory;
 
   file.add_copy(header);
@@ -87,6 +83,26 @@ EncodeResult encode(const TensorImage& image, FileImage& file, int format, bool 
 }
 
 }  // namespace
+
+void add_atb_bin_header(const AtbBinTexts& texts, uint64_t bytes, bool with_data,
+                        ByteBuffer& header) {
+  const auto length = with_data ? static_cast<int64_t>(bytes) : 0;
+  header.add_text("$Version=1.0\n$Object.Count=");
+  header.add_decimal(with_data ? 1 : 0);
+  header.add_text("\n$Object.Length=");
+  header.add_decimal(length);
+  header.add_text("\nformat=");
+  header.add(texts.format.data(), texts.format.size());
+  header.add_text("\ndtype=");
+  header.add(texts.type.data(), texts.type.size());
+  header.add_text("\ndims=");
+  header.add(texts.dims.data(), texts.dims.size());
+  if (with_data) {
+    header.add_text("\n$Object.data=0,");
+    header.add_decimal(length);
+  }
+  header.add_text("\n$End=1\n");
+}
 
 EncodeResult encode_atb_bin(const TensorImage& image, FileImage& file, int format) {
   return encode(image, file, format, true);

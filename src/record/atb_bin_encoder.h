@@ -2,6 +2,8 @@
 // docs/formats/atb_bin.md.
 #pragma once
 
+#include <string_view>
+
 #include "record/file_image.h"
 
 namespace ait::record {
@@ -17,5 +19,16 @@ EncodeResult encode_atb_bin(const TensorImage& image, FileImage& file, int forma
 // ignored.
 EncodeResult encode_atb_bin_description(const TensorImage& image, FileImage& file,
                                         int format = kAtbFormatNd);
+
+// The header alone, from the texts that the library itself gave: what the probe writes before the
+// bytes, so that types and layouts newer than this code are kept as they are. `bytes` follow it;
+// a description has none.
+struct AtbBinTexts {
+  std::string_view format;
+  std::string_view type;
+  std::string_view dims;
+};
+void add_atb_bin_header(const AtbBinTexts& texts, uint64_t bytes, bool with_data,
+                        ByteBuffer& header);
 
 }  // namespace ait::record

@@ -26,21 +26,6 @@ std::atomic<uint32_t> next_temporary{0};
 
 WriteStatus failed(const char* step, int error_number = errno) { return {error_number, step}; }
 
-// Makes every folder above the last slash of `path`.
-WriteStatus create_parents(const char* path) {
-  char folder[PATH_MAX];
-  const size_t length = std::strlen(path);
-  std::memcpy(folder, path, length + 1);
-  for (size_t i = 1; i < length; ++i) {
-    if (folder[i] != '/') continue;
-    folder[i] = '\0';
-    if (::mkdir(folder, kFolderMode) != 0 && errno != EEXIST)
-      return failed("create the parent folder");
-    folder[i] = '/';
-  }
-  return {};
-}
-
 // 0 if a file may be put at `path`. rename() would happily replace /dev/null.
 int target_error(const char* path) {
   // statx and not stat, whose symbol asks for glibc 2.33.
@@ -96,6 +81,46 @@ WriteStatus write_parts(int fd, const iovec* parts, size_t count) {
 }
 
 }  // namespace
+
+WriteStatus create_parents(const char* path) {
+  char folder[PATH_MAX];
+  const size_t length = std::strlen(path);
+  if (length >= sizeof folder) return failed("use the path", ENAMETOOLONG);
+  std::memcpy(folder, path, length + 1);
+  for (size_t i = 1; i < length; ++i) {
+    if (folder[i] != '/') continue;
+    folder[i] = '\0';
+    if (::mkdir(folder, kFolderMode) != 0 && errno != EEXIST)
+      return failed("create the parent folder");
+    folder[i] = '/';
+  }
+  return {};
+}
+
+int open_for_lines(const char* path, bool truncate) {
+  const int flags =
+      O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (truncate ? O_TRUNC : 0);
+  const int fd = ::open(path, flags, kFileMode);
+  if (fd >= 0 || errno != ENOENT || !create_parents(path).ok()) return fd;
+  return ::open(path, flags, kFileMode);
+}
+
+// A line that the disk has no room for is taken back as far as it got: readers would take it for
+// a whole one once another follows.
+WriteStatus append_line(int fd, const void* bytes, size_t count) {
+  ssize_t written;
+  do {
+    written = ::write(fd, bytes, count);
+  } while (written < 0 && errno == EINTR);
+  if (written == static_cast<ssize_t>(count)) return {};
+  const int error = written < 0 ? errno : ENOSPC;
+  if (written > 0) {
+    const off_t end = ::lseek(fd, 0, SEEK_END);
+    if (end >= written && ::ftruncate(fd, end - written) != 0)
+      return failed("take back half a line");
+  }
+  return failed("append a line to the file", error);
+}
 
 WriteStatus write_file(const char* path, const iovec* parts, size_t count,
                        const WriteOptions& options) {

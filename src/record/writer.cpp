@@ -73,6 +73,7 @@ EncodeResult encode(const Job& job, FileImage& file) {
     case Encoding::kTorch:
       return encode_torch(job.image, file);
     case Encoding::kBytes:
+      file.add_reference(job.header, job.header_bytes);
       file.add_reference(job.image.data, job.image.bytes);
       return EncodeResult::kOk;
   }
@@ -102,8 +103,8 @@ WriteStatus write_job(const Job& job, uint64_t& file_bytes) {
 
 }  // namespace
 
-// A job with all that belongs to it, in one piece of memory: node, dimensions, path, bytes of the
-// tensor.
+// A job with all that belongs to it, in one piece of memory: node, dimensions, path, header, bytes
+// of the tensor.
 struct Writer::Node {
   Node* next;
   size_t charge_bytes;
@@ -118,6 +119,7 @@ struct Writer::Layout {
   size_t dims_bytes = 0;
   size_t path_at = 0;
   size_t path_bytes = 0;
+  size_t header_at = 0;
   size_t payload_at = 0;
   size_t payload_bytes = 0;
   size_t charge_bytes = 0;         // what the job counts for in the queue: never nothing
@@ -131,7 +133,9 @@ struct Writer::Layout {
     size_t total;
     if (__builtin_mul_overflow(job.image.rank, sizeof(int64_t), &dims_bytes) ||
         __builtin_add_overflow(dims_bytes, sizeof(Node), &path_at) ||
-        __builtin_add_overflow(path_at, path_bytes + kPayloadAlignment, &payload_at) ||
+        __builtin_add_overflow(path_at, path_bytes, &header_at) ||
+        __builtin_add_overflow(header_at, job.header_bytes, &payload_at) ||
+        __builtin_add_overflow(payload_at, kPayloadAlignment, &payload_at) ||
         __builtin_add_overflow(payload_at, payload_bytes, &total) ||
         __builtin_add_overflow(payload_at, job.image.bytes, &charge_bytes)) {
       charge_bytes = SIZE_MAX;
@@ -304,15 +308,18 @@ Writer::Node* Writer::make_node(const Job& job, const Layout& layout, Node* memo
   char* bytes = reinterpret_cast<char*>(node);
   char* dims = bytes + sizeof(Node);
   char* path = bytes + layout.path_at;
+  char* header = bytes + layout.header_at;
   char* payload = bytes + layout.payload_at;
   if (job.image.rank > 0) std::memcpy(dims, job.image.dims, layout.dims_bytes);
   std::memcpy(path, job.path, layout.path_bytes);
+  if (job.header_bytes > 0) std::memcpy(header, job.header, job.header_bytes);
   node->next = nullptr;
   node->memory_bytes = layout.memory_bytes;
   node->size_class = layout.size_class;
   node->job = job;
   node->job.image.dims = reinterpret_cast<const int64_t*>(dims);
   node->job.path = path;
+  node->job.header = header;
   if (layout.payload_bytes == 0) return node;
   node->job.image.data = payload;
   if (job.fill == nullptr) {

@@ -37,7 +37,7 @@ enum class Encoding : uint8_t {
   kAtbBinDescription,  // no data, only type and shape
   kNpy,
   kTorch,
-  kBytes,  // `image.data` as it is: a text of the caller's
+  kBytes,  // `header`, then `image.data` as they are
 };
 
 // Everything here is copied by `submit`, the tensor's bytes too unless `borrowed` says otherwise.
@@ -46,6 +46,9 @@ struct Job {
   Encoding encoding = Encoding::kTorch;
   int atb_format = kAtbFormatNd;
   TensorImage image{};
+  // Goes before the bytes of kBytes: a header of the caller's making.
+  const void* header = nullptr;
+  size_t header_bytes = 0;
 
   // Puts the `image.bytes` bytes at `to` instead of having `image.data` copied: for memory of a
   // device, or with gaps. Called by `submit`, in its thread. Returns 0 or an errno, with which the

@@ -565,5 +565,25 @@ TEST_F(WriterTest, ForksWhileOthersSubmitDoNoHarm) {
   for (int i = 0; i < 30; ++i) EXPECT_EQ(read(path("child" + std::to_string(i))), "child");
 }
 
+TEST_F(WriterTest, PutsACallersHeaderBeforeTheBytes) {
+  const std::string path = folder_ / "x.bin";
+  {
+    Writer writer;
+    std::string header = "head\n";
+    std::string bytes = "body";
+    Job job;
+    job.path = path.c_str();
+    job.encoding = Encoding::kBytes;
+    job.header = header.data();
+    job.header_bytes = header.size();
+    job.image.data = bytes.data();
+    job.image.bytes = bytes.size();
+    writer.submit(job);
+    header.assign(header.size(), '?');  // both were copied
+    bytes.assign(bytes.size(), '?');
+  }
+  EXPECT_EQ(read(path), "head\nbody");
+}
+
 }  // namespace
 }  // namespace ait::record

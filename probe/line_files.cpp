@@ -1,0 +1,80 @@
+#include "line_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace ait::probe {
+namespace {
+
+constexpr uint64_t kNanosPerSecond = 1'000'000'000;
+
+bool is_older_than(const char* path, uint64_t nanos) {
+  struct statx status{};  // stat's symbol asks for glibc 2.33
+  if (::statx(AT_FDCWD, path, 0, STATX_MTIME, &status) != 0) return false;
+  return static_cast<uint64_t>(status.stx_mtime.tv_sec) * kNanosPerSecond +
+             status.stx_mtime.tv_nsec <
+         nanos;
+}
+
+uint64_t count_lines(const char* path) {
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  uint64_t lines = 0;
+  char buffer[4096];
+  for (ssize_t got; (got = ::read(fd, buffer, sizeof buffer)) > 0;)
+    for (ssize_t i = 0; i < got; ++i) lines += buffer[i] == '\n' ? 1 : 0;
+  ::close(fd);
+  return lines;
+}
+
+}  // namespace
+
+LineFiles::File* LineFiles::open(const char* stem, uint64_t round, const char* suffix,
+                                 const char* header, uint64_t keep_since_nanos,
+                                 record::WriteStatus& status) {
+  File* oldest = &files_[0];
+  for (File& file : files_) {
+    if (file.fd >= 0 && file.round == round) {
+      file.used = ++clock_;
+      return &file;
+    }
+    if (file.used < oldest->used) oldest = &file;
+  }
+  if (oldest->fd >= 0) ::close(oldest->fd);
+  *oldest = {};
+
+  const int length = std::snprintf(path_, sizeof path_, "%s%llu%s", stem,
+                                   static_cast<unsigned long long>(round), suffix);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof path_) {
+    status = {ENAMETOOLONG, "use the path"};
+    return nullptr;
+  }
+  oldest->fd = record::open_for_lines(path_, is_older_than(path_, keep_since_nanos));
+  if (oldest->fd < 0) {
+    status = {errno, "open the file"};
+    return nullptr;
+  }
+  oldest->round = round;
+  oldest->used = ++clock_;
+  oldest->lines = count_lines(path_);
+  if (oldest->lines == 0 && header != nullptr) {
+    record::ByteBuffer line;
+    line.add_text(header);
+    status = append(*oldest, line);
+  }
+  return status.ok() ? oldest : nullptr;
+}
+
+record::WriteStatus LineFiles::append(File& file, const record::ByteBuffer& line) {
+  if (line.out_of_memory()) return {ENOMEM, "set memory aside"};
+  const record::WriteStatus status = record::append_line(file.fd, line.data(), line.size());
+  if (status.ok()) ++file.lines;
+  return status;
+}
+
+}  // namespace ait::probe
