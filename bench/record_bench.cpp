@@ -7,11 +7,9 @@
 // both alike; figures are medians, spread is (maximum - minimum) / median, of_plain the speed as a
 // share of the plain loop's. `host` is the time that the recording program itself is held up: until
 // the last submit returns, not until the last file is there.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,47 +17,17 @@
 #include <string>
 #include <vector>
 
+#include "plain_files.h"
 #include "record/torch_zip_encoder.h"
 #include "record/writer.h"
 
 namespace {
 
+using namespace ait::bench;
 using namespace ait::record;
 namespace fs = std::filesystem;
 
 constexpr size_t kSources = 32;  // different tensors, so that not one of them stays in the caches
-
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-double spread(const std::vector<double>& values) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  return (*high - *low) / median(values);
-}
-
-[[noreturn]] void give_up(const std::string& path) {
-  std::perror(path.c_str());
-  std::exit(2);
-}
-
-void create_write_rename(const std::string& path, const std::string& content) {
-  const std::string temporary = path + ".tmp";
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-  if (fd < 0) give_up(temporary);
-  for (size_t done = 0; done < content.size();) {
-    const ssize_t written = ::write(fd, content.data() + done, content.size() - done);
-    if (written < 0) give_up(temporary);
-    done += static_cast<size_t>(written);
-  }
-  ::close(fd);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) give_up(path);
-}
 
 struct Format {
   const char* name;

@@ -87,14 +87,26 @@ WriteStatus create_parents(const char* path) {
   const size_t length = std::strlen(path);
   if (length >= sizeof folder) return failed("use the path", ENAMETOOLONG);
   std::memcpy(folder, path, length + 1);
-  for (size_t i = 1; i < length; ++i) {
-    if (folder[i] != '/') continue;
-    folder[i] = '\0';
-    if (::mkdir(folder, kFolderMode) != 0 && errno != EEXIST)
-      return failed("create the parent folder");
-    folder[i] = '/';
+  const auto make = [&folder](size_t slash) {
+    folder[slash] = '\0';
+    const int error = ::mkdir(folder, kFolderMode) == 0 || errno == EEXIST ? 0 : errno;
+    folder[slash] = '/';
+    return error;
+  };
+  // Up to the deepest folder that is there, which is nearly always the next one, then down again.
+  size_t slash = length;
+  int error = ENOENT;
+  while (error == ENOENT) {
+    do {
+      if (slash == 0) return {};
+      --slash;
+    } while (folder[slash] != '/');
+    if (slash == 0) return {};
+    error = make(slash);
   }
-  return {};
+  while (error == 0 && ++slash < length)
+    if (folder[slash] == '/') error = make(slash);
+  return error == 0 ? WriteStatus{} : failed("create the parent folder", error);
 }
 
 int open_for_lines(const char* path, bool truncate) {
