@@ -6,6 +6,7 @@ Fuzzing grows a corpus from there and `-merge=1` thins it out again, so the comm
 """
 
 import io
+import json
 import pathlib
 import pickle
 import sys
@@ -116,6 +117,27 @@ def atb_bin_seeds():
     yield "dos_lines", record(1, "2", bytes(4)).replace(b"\n", b"\r\n")
 
 
+def topology_seeds():
+    """A file, what the acceleration library reports of a layer and of a model, and a table: JSON as Python writes it."""
+    leaf = {"opName": "LinearOperation_4_0", "opType": "LinearOperation", "param": {"bias": False, "eps": 1e-05}}
+    named = {**leaf, "inTensors": ["a", "b"], "outTensors": ["x"]}
+    in_place = {"opName": "Add_4_1", "param": {"t": "ADD", "n": [1], "o": {"p": {}}}, "inTensors": ["x"], "outTensors": ["x"]}
+    layer = {"opName": "L_4", "opType": "L", "param": "", "inTensors": ["a", "b"], "outTensors": ["x"]}
+    yield "layer", json.dumps({**layer, "nodes": [named, in_place]}).encode()
+    model = {"modelName": "M", "inTensors": ["i"], "weightTensors": ["w"], "outTensors": ["o"]}
+    yield "model", json.dumps({**model, "nodes": [{**layer, "nodes": [named]}]}, indent=1).encode()
+    yield "bare", json.dumps({"modelName": "\u00e9\U0001f600", "nodes": [named]}).encode()
+    raw_leaf = {**leaf, "inTensorNum": 1, "inTensorIds": [0], "outTensorNum": 1, "outTensorIds": [2]}
+    raw = {"opName": "L_0", "opType": "L", "inTensorNum": 1, "outTensorNum": 1, "internalTensorNum": 1, "param": ""}
+    yield "reported_graph", b"L_0\n" + json.dumps({**raw, "nodes": [raw_leaf]}).encode()
+    node = {"opName": "L", "inTensors": ["i"], "outTensors": ["o"]}
+    yield "reported_model", b"M\n" + json.dumps({**model, "nodes": [node, node]}).encode()
+    yield "table", (
+        b"CaseNum|CaseName|OpName|OpParam|InNum|InDType|InFormat|InShape|OutNum|OutDType|OutFormat|OutShape\n"
+        b"1|X_11|X_1|{}|2|float16;ACL_BF16|nd;nd|2,3;|1|float|nd|2,3\n"
+    )
+
+
 SEEDS = {
     "fuzz_npy": npy_seeds(),
     "fuzz_npz": npz_seeds(),
@@ -124,6 +146,7 @@ SEEDS = {
     "fuzz_pickle": pickle_seeds(),
     "fuzz_safetensors": safetensors_seeds(),
     "fuzz_atb_bin": atb_bin_seeds(),
+    "fuzz_topology": topology_seeds(),
 }
 
 

@@ -2,6 +2,7 @@
 
 #include "errors.h"
 #include "files.h"
+#include "graph.h"
 #include "measure.h"
 #include "operand.h"
 #include "recorder.h"
@@ -13,6 +14,7 @@ NB_MODULE(_native, module) {
   ait::python::bind_errors(module);
   ait::python::bind_operand(module);
   ait::python::bind_files(module);
+  ait::python::bind_graph(module);
   ait::python::bind_measure(module);
   ait::python::bind_recorder(module);
 }
