@@ -162,7 +162,7 @@ bool Probe::ReportKernelIOTensorEnable() { return probe::settings().kernels; }
 bool Probe::ReportOperationGraphEnable() {
   return probe::settings().layers || probe::settings().models;
 }
-bool Probe::IsOverflowCheck() { return probe::settings().check_overflow; }
+bool Probe::IsOverflowCheck() { return probe::is_overflow_checked(); }
 bool Probe::IsOverflowStop() { return probe::settings().stop_at_overflow; }
 void Probe::UpdateConfig() {}
 

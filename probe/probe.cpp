@@ -219,6 +219,12 @@ bool is_round_wanted(uint64_t round) {
   return yes;
 }
 
+bool is_overflow_checked() {
+  if (!settings().check_overflow) return false;
+  process();  // its ledger shows that somebody asked, where nothing overflows
+  return true;
+}
+
 void save_tensor(const TensorTexts& texts, const void* data, uint64_t bytes,
                  std::string_view path) {
   const Settings& wanted = settings();

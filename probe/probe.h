@@ -22,6 +22,7 @@ const Settings& settings();
 // Questions that are also counted, to tell afterwards why nothing was captured.
 bool is_operation_wanted(const int64_t* ids, size_t count, std::string_view type);
 bool is_round_wanted(uint64_t round);
+bool is_overflow_checked();
 
 // Things handed over. Paths are the library's, relative to a root of ours. Memory is free again
 // when the function returns.

@@ -22,6 +22,10 @@ constexpr const char* kCompareExitStatus =
     "  2  wrong usage, unreadable input, nothing to compare, or a report that cannot be written\n"
     "  130  stopped by Ctrl-C; of many pairs, those done are in a report named …_partial.csv\n";
 
+constexpr const char* kExecExitStatus =
+    "  that of the command, 128 + signal when it was killed\n"
+    "  2  also where ait could not start it; one line says why\n";
+
 // Purpose, usage, examples, options by group, commands, exit status.
 class Help : public CLI::Formatter {
  public:
@@ -69,13 +73,16 @@ struct Words {
   std::string compat;
   RawWords golden, actual, show;
   CompareOptions compare;
+  DumpWords dump;
+  ErrcheckWords errcheck;
   ShowOptions show_options;
   DoctorOptions doctor;
 };
 
 // What every command has, after its own.
 void add_common(CLI::App& app, std::string& level) {
-  app.add_option("-l,--log-level", level, "debug, info, warning, error; info if not given")
+  app.add_option("-l,--log-level", level,
+                 "debug, info, warning, error, fatal, critical; info if\nnot given")
       ->option_text("LEVEL")
       ->group("Other");
   app.set_help_flag("-h,--help", "print this help")->group("Other");
@@ -154,6 +161,103 @@ CLI::App* add_compare(CLI::App& llm, Help& help, const std::string& program, Wor
   return app;
 }
 
+void add_exec(CLI::App& app, std::string& exec) {
+  app.add_option("--exec", exec,
+                 "the command to run, in quotes. It is split into words as a shell\n"
+                 "would, but no shell sees it: for redirection or pipes write a\n"
+                 "script and start that")
+      ->option_text("\"CMD\"")
+      ->required()
+      ->group("Command");
+}
+
+// A list that may come as several words: `-ids 2, 3_1`.
+CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::string>& words,
+                      const std::string& text, const std::string& meta) {
+  return app.add_option(name, words, text)->option_text(meta)->expected(1, -1);
+}
+
+CLI::App* add_dump(CLI::App& llm, Help& help, const std::string& program, Words& words) {
+  DumpWords& w = words.dump;
+  DumpOptions& o = w.rest;
+  CLI::App* app = llm.add_subcommand(
+      "dump", "Record what the acceleration library (ATB) computes in a command");
+  help.page(app) = {"--exec \"CMD\" [options]",
+                    "  " + program + " llm dump --exec \"bash run.sh\" --dry-run\n  " + program +
+                        " llm dump --exec \"bash run.sh\" -er 0,1 -o out\n  " + program +
+                        " llm dump --exec \"bash run.sh\" --type model onnx\n  " + program +
+                        " llm dump --exec \"bash run.sh\" -ids 2, 3_1 -child False\n",
+                    kExecExitStatus};
+  add_exec(*app, w.exec);
+  add_list(*app, "--type", w.types,
+           "what to record: model, layer, op, kernel, tensor,\n"
+           "cpu_profiling, onnx; tensor if not given",
+           "TYPE...")
+      ->group("What");
+  app->add_flag("--only-save-desc", o.only_description, "only types and shapes of tensors, no data")
+      ->group("What");
+  app->add_flag("--save-tiling", o.tiling, "tiling data of kernels too")->group("What");
+  add_list(*app, "--save-operation-ids", w.ids,
+           "only these operations and what is inside them, as 2,3_1;\n"
+           "all if not given; --type model shows the ids",
+           "IDS")
+      ->group("Which");
+  app->add_option("--save-operation-child", w.children,
+                  "with -ids: what is inside them too; True if not given")
+      ->option_text("BOOL")
+      ->group("Which");
+  add_list(*app, "--operation-name", w.operation_names,
+           "only operations whose name begins so, in any case;\nor-ed with -ids", "NAME")
+      ->group("Which");
+  add_list(*app, "--execute-range", w.rounds,
+           "rounds, first and last of each range, as 3,5,7,7;\n0,0 if not given", "RANGE")
+      ->group("Which");
+  app->add_option("--save-time", w.time, "0 before, 1 after, 2 both; 1 if not given")
+      ->option_text("N")
+      ->group("Which");
+  app->add_option("--save-tensor-part", w.part, "0 inputs, 1 outputs, 2 both; 2 if not given")
+      ->option_text("N")
+      ->group("Which");
+  app->add_option("--device-id", w.device, "only this device; all if not given")
+      ->option_text("N")
+      ->group("Which");
+  app->add_option("-o,--output", o.output,
+                  "folder in which ait_dump is made; the current one if not\ngiven")
+      ->option_text("DIR")
+      ->group("Output");
+  app->add_flag("--dry-run", o.dry_run,
+                "run the command, write nothing, and say how many tensors and\n"
+                "bytes a real run would write and how long that takes")
+      ->group("Output");
+  app->add_flag("--json", o.json, "print the manifest instead of the summary")->group("Output");
+  add_common(*app, words.log_level);
+  return app;
+}
+
+CLI::App* add_errcheck(CLI::App& llm, Help& help, const std::string& program, Words& words) {
+  ErrcheckWords& w = words.errcheck;
+  CLI::App* app =
+      llm.add_subcommand("errcheck", "Find operators that overflow while a command runs");
+  help.page(app) = {"--exec \"CMD\" [options]",
+                    "  " + program + " llm errcheck --exec \"bash run.sh\" -o out\n  " + program +
+                        " llm errcheck --exec \"bash run.sh\" --type overflow --exit\n",
+                    kExecExitStatus};
+  add_exec(*app, w.exec);
+  add_list(*app, "--type", w.types, "what to look for: overflow", "TYPE")->group("What");
+  app->add_flag("--exit", w.rest.stop,
+                "make the operation that overflows fail, which ends most programs")
+      ->group("What");
+  app->add_option("-o,--output", w.rest.output,
+                  "folder for the results, one file for each process that had\n"
+                  "an overflow; the current one if not given")
+      ->option_text("DIR")
+      ->group("Output");
+  app->add_flag("--json", w.rest.json, "print one JSON document instead of tables")
+      ->group("Output");
+  add_common(*app, words.log_level);
+  return app;
+}
+
 CLI::App* add_show(CLI::App& root, Help& help, const std::string& program, Words& words) {
   ShowOptions& o = words.show_options;
   CLI::App* app = root.add_subcommand("show", "Show what a tensor file holds");
@@ -220,6 +324,20 @@ Result<Command> understand_compare(Words& words) {
   return o;
 }
 
+Result<Command> understand_dump(Words& words) {
+  words.dump.rest.log_level = words.log_level;
+  auto options = understand_dump(words.dump);
+  if (!options) return fail(options.error());
+  return std::move(*options);
+}
+
+Result<Command> understand_errcheck(Words& words) {
+  words.errcheck.rest.log_level = words.log_level;
+  auto options = understand_errcheck(words.errcheck);
+  if (!options) return fail(options.error());
+  return std::move(*options);
+}
+
 Result<Command> understand_show(Words& words) {
   ShowOptions o = std::move(words.show_options);
   auto raw = parse_raw_layout(words.show.dtype, words.show.shape, "--dtype");
@@ -243,10 +361,14 @@ Result<Command> parse_command_line(const std::string& program, std::vector<std::
                        "  " + program + " llm compare -gp golden.npy -mp actual.npy\n  " + program +
                            " show layer.pth\n  " + program + " doctor\n",
                        kExitStatus};
-  CLI::App* llm = root.add_subcommand("llm", "Large language models: compare");
+  CLI::App* llm = root.add_subcommand("llm", "Large language models: compare, dump, errcheck");
   help->page(llm) = {"COMMAND [options]",
-                     "  " + program + " llm compare -gp golden.npy -mp actual.npy\n", kExitStatus};
+                     "  " + program + " llm compare -gp golden.npy -mp actual.npy\n  " + program +
+                         " llm dump --exec \"bash run.sh\" -o out\n",
+                     kExitStatus};
   const CLI::App* compare = add_compare(*llm, *help, program, words);
+  const CLI::App* dump = add_dump(*llm, *help, program, words);
+  const CLI::App* errcheck = add_errcheck(*llm, *help, program, words);
   const CLI::App* show = add_show(root, *help, program, words);
   const CLI::App* doctor = add_doctor(root, *help, program, words);
 
@@ -269,13 +391,15 @@ Result<Command> parse_command_line(const std::string& program, std::vector<std::
   const auto level = parse_log_level(words.log_level);
   if (!level)
     return fail(usage("-l does not know '" + printable(words.log_level) +
-                      "', give debug, info, warning or error"));
+                      "', give debug, info, warning, error, fatal or critical"));
   set_log_level(*level);
 
   const auto with_hint = [&](Result<Command> command) {
     return command ? command : Result<Command>(fail(usage(command.error().message())));
   };
   if (compare->parsed()) return with_hint(understand_compare(words));
+  if (dump->parsed()) return with_hint(understand_dump(words));
+  if (errcheck->parsed()) return with_hint(understand_errcheck(words));
   if (show->parsed()) return with_hint(understand_show(words));
   if (doctor->parsed()) return words.doctor;
   return PrintText{root.help(), false};

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/dump_options.h"
 #include "cli/tensor_source.h"
 #include "compare/fail_on.h"
 #include "compare/measure.h"
@@ -38,6 +39,8 @@ compare::Options measure_options(const CompareOptions& options);
 
 // Each prints its results and returns the exit status.
 int run_compare(const CompareOptions& options);
+int run_dump(const DumpOptions& options);
+int run_errcheck(const ErrcheckOptions& options);
 int run_show(const ShowOptions& options);
 int run_doctor(const DoctorOptions& options);
 

@@ -25,6 +25,7 @@ struct Facts {
   Machine machine;
   std::vector<Disk> disks;
   std::optional<AtbLibrary> atb;
+  ProbeFile probe;
   Python python;
 };
 
@@ -32,7 +33,7 @@ Facts examine() {
   std::error_code ignored;
   std::vector<Disk> disks = {examine_disk("."),
                              examine_disk(std::filesystem::temp_directory_path(ignored).string())};
-  return {examine_machine(), std::move(disks), find_atb(), examine_python()};
+  return {examine_machine(), std::move(disks), find_atb(), examine_probe(), examine_python()};
 }
 
 std::string gib(uint64_t bytes) {
@@ -45,8 +46,30 @@ std::string version_of(const Python& python, std::string_view name) {
   return found == python.packages.end() ? "" : found->version;
 }
 
-const char* abi_text(const AtbLibrary& atb) {
-  return atb.new_string_abi ? "new (_GLIBCXX_USE_CXX11_ABI=1)" : "old (_GLIBCXX_USE_CXX11_ABI=0)";
+std::string interface_text(const AtbLibrary& atb) {
+  if (!atb.probe) return "unknown: " + atb.problem;
+  if (!atb.probe->any()) return "none";
+  std::string out;
+  if (atb.probe->new_strings) out += "new strings (_GLIBCXX_USE_CXX11_ABI=1)";
+  if (atb.probe->old_strings)
+    out += (out.empty() ? "" : ", ") + std::string("old strings (_GLIBCXX_USE_CXX11_ABI=0)");
+  return out;
+}
+
+std::string atb_conclusion(const Facts& facts) {
+  if (!facts.atb)
+    return "libatb was not found: programs that use the acceleration library won't run here (where "
+           "it is installed, source its set_env.sh). Its dumps can be read.";
+  if (!facts.atb->probe)
+    return fmt::format("The acceleration library cannot be looked into: {} {}.", facts.atb->path,
+                       facts.atb->problem);
+  if (!facts.atb->probe->any())
+    return "The acceleration library has no probe interface: programs that use it cannot be "
+           "recorded.";
+  return fmt::format(
+      "The acceleration library has the probe interface, with the {} C++ string ABI: programs that "
+      "use it can be recorded with ait llm dump.",
+      facts.atb->probe->new_strings ? "new" : "old");
 }
 
 std::vector<std::string> conclusions(const Facts& facts) {
@@ -59,12 +82,10 @@ std::vector<std::string> conclusions(const Facts& facts) {
       out.push_back(fmt::format("{} has only {} left: large results won't fit.", disk.folder,
                                 gib(disk.free_bytes)));
   }
-  out.push_back(
-      facts.atb ? fmt::format("The acceleration library is here, with the {} C++ string ABI: "
-                              "programs built for it can run.",
-                              facts.atb->new_string_abi ? "new" : "old")
-                : "libatb was not found: programs that use the acceleration library won't run "
-                  "here (where it is installed, source its set_env.sh). Its dumps can be read.");
+  out.push_back(atb_conclusion(facts));
+  if (!facts.probe.problem.empty())
+    out.push_back(
+        fmt::format("Nothing can be recorded: {}: {}.", facts.probe.path, facts.probe.problem));
   const Python& python = facts.python;
   if (python.version.empty()) {
     out.push_back(
@@ -98,7 +119,9 @@ std::string tables(const Facts& facts) {
   for (const Disk& disk : facts.disks)
     table.add({"disk at " + disk.folder, gib(disk.free_bytes) + " free"});
   table.add({"libatb", facts.atb ? facts.atb->path : "not found"});
-  if (facts.atb) table.add({"libatb string ABI", abi_text(*facts.atb)});
+  if (facts.atb) table.add({"libatb probe interface", interface_text(*facts.atb)});
+  table.add({"probe",
+             facts.probe.problem.empty() ? facts.probe.path : "not usable: " + facts.probe.path});
   const Python& python = facts.python;
   table.add({python.program, python.version.empty() ? python.problem : python.version});
   for (const PythonPackage& package : python.packages)
@@ -126,7 +149,15 @@ std::string document(const Facts& facts) {
                            .set("writable", disk.writable));
   }
   JsonObject atb;
-  if (facts.atb) atb.set("path", facts.atb->path).set("new_string_abi", facts.atb->new_string_abi);
+  if (facts.atb) {
+    const auto& probe = facts.atb->probe;
+    atb.set("path", facts.atb->path)
+        .set("probe_interface", probe ? Cell(probe->any()) : Cell())
+        .set("new_string_abi", probe && probe->any() ? Cell(probe->new_strings) : Cell());
+  }
+  JsonObject probe;
+  probe.set("path", facts.probe.path)
+      .set("problem", facts.probe.problem.empty() ? Cell() : Cell(facts.probe.problem));
   JsonObject packages;
   for (const PythonPackage& package : facts.python.packages)
     packages.set(package.name, package.version.empty() ? Cell() : Cell(package.version));
@@ -140,6 +171,7 @@ std::string document(const Facts& facts) {
   root.set("machine", machine)
       .set("disks", std::move(disks))
       .set("libatb", facts.atb ? Json(atb) : Json(Cell()))
+      .set("probe", probe)
       .set("python", python)
       .set("conclusions", std::move(sentences));
   return Json(std::move(root)).text() + "\n";

@@ -7,14 +7,14 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-#include "base/mapped_file.h"
 #include "base/parallel.h"
 #include "cli/child_process.h"
+#include "cli/recording.h"
+#include "launch/preload.h"
 #include "metrics/compare.h"
 
 namespace ait::cli {
@@ -95,12 +95,10 @@ std::string cached_atb() {
   return {};
 }
 
-bool mentions_new_strings(const std::string& path) {
-  static constexpr char kMark[] = "__cxx11";
-  const auto file = MappedFile::open(path);
-  if (!file) return false;
-  const auto bytes = (*file)->bytes();
-  return ::memmem(bytes.data(), bytes.size(), kMark, sizeof kMark - 1) != nullptr;
+AtbLibrary look_into(const std::string& path) {
+  const auto probe = launch::read_probe_interface(path);
+  if (probe) return {path, *probe, ""};
+  return {path, std::nullopt, probe.error().message()};
 }
 
 }  // namespace
@@ -132,12 +130,16 @@ std::optional<AtbLibrary> find_atb() {
   std::error_code ignored;
   for (const std::string& folder : loader_folders()) {
     const std::string path = folder + "/" + kAtbName;
-    if (std::filesystem::is_regular_file(path, ignored))
-      return AtbLibrary{path, mentions_new_strings(path)};
+    if (std::filesystem::is_regular_file(path, ignored)) return look_into(path);
   }
-  if (const std::string path = cached_atb(); !path.empty())
-    return AtbLibrary{path, mentions_new_strings(path)};
+  if (const std::string path = cached_atb(); !path.empty()) return look_into(path);
   return std::nullopt;
+}
+
+ProbeFile examine_probe() {
+  const auto probe = launch::find_probe(kAtbProbe.file);
+  if (probe) return {*probe, ""};
+  return {probe.error().path(), probe.error().message()};
 }
 
 Python examine_python() {

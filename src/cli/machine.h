@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "launch/elf.h"
+
 namespace ait::cli {
 
 struct Machine {
@@ -27,7 +29,14 @@ struct Disk {
 // The acceleration library, where the loader or its own set-up script would find it.
 struct AtbLibrary {
   std::string path;
-  bool new_string_abi = false;  // its symbols mention std::__cxx11
+  std::optional<launch::ProbeInterface> probe;  // nothing where the file cannot be looked into
+  std::string problem;                          // why not
+};
+
+// The library that recording puts in front of it.
+struct ProbeFile {
+  std::string path;
+  std::string problem;  // why it cannot be used; "" where it can
 };
 
 struct PythonPackage {
@@ -45,6 +54,7 @@ struct Python {
 Machine examine_machine();
 Disk examine_disk(const std::string& folder);
 std::optional<AtbLibrary> find_atb();
+ProbeFile examine_probe();
 Python examine_python();
 
 }  // namespace ait::cli

@@ -22,6 +22,8 @@ struct Run {
     return kCannot;
   }
   int operator()(const CompareOptions& options) const { return run_compare(options); }
+  int operator()(const DumpOptions& options) const { return run_dump(options); }
+  int operator()(const ErrcheckOptions& options) const { return run_errcheck(options); }
   int operator()(const ShowOptions& options) const { return run_show(options); }
   int operator()(const DoctorOptions& options) const { return run_doctor(options); }
 };

@@ -2,7 +2,14 @@
 
 import json
 import os
+import pathlib
+import shutil
 import stat
+import subprocess
+
+import pytest
+from atb_host import HOSTS
+from conftest import error_line
 
 
 def report(ait, **environment):
@@ -35,18 +42,81 @@ def test_the_table_says_what_to_type_next(ait):
     assert process.stdout.splitlines()[-1].startswith("Next: ")
 
 
-def test_libatb_is_found_with_its_string_abi(ait, tmp_path):
+@pytest.mark.parametrize("abi", [0, 1])
+def test_libatb_is_found_with_its_probe_interface(ait, abi):
+    home = HOSTS / f"abi{abi}"
+    for variables in ({"ATB_HOME_PATH": str(home)}, {"LD_LIBRARY_PATH": f"/nowhere:{home}/lib"}):
+        facts = report(ait, **variables)
+        assert facts["libatb"] == {
+            "path": f"{home}/lib/libatb.so",
+            "probe_interface": True,
+            "new_string_abi": abi == 1,
+        }
+        assert f"with the {'new' if abi else 'old'} C++ string ABI" in " ".join(facts["conclusions"])
+
+
+def test_a_libatb_without_the_interface_is_said_to_be_out_of_reach(ait, tmp_path):
     library = tmp_path / "lib" / "libatb.so"
     library.parent.mkdir()
-    library.write_bytes(b"\x7fELF _ZN3atb9OperationE")
-    assert report(ait, ATB_HOME_PATH=str(tmp_path))["libatb"] == {
-        "path": str(library),
-        "new_string_abi": False,
-    }
+    shutil.copy(HOSTS / "abi1/lib/libatb_host.so", library)  # calls the interface, but has it not
+    facts = report(ait, ATB_HOME_PATH=str(tmp_path))
+    assert facts["libatb"] == {"path": str(library), "probe_interface": False, "new_string_abi": None}
+    assert "cannot be recorded" in " ".join(facts["conclusions"])
+
+
+def test_a_libatb_that_is_no_library_is_said_to_be_so(ait, tmp_path):
+    library = tmp_path / "lib" / "libatb.so"
+    library.parent.mkdir()
     library.write_bytes(b"\x7fELF _ZNSt7__cxx1112basic_string")
-    facts = report(ait, LD_LIBRARY_PATH=f"/nowhere:{library.parent}")
-    assert facts["libatb"]["new_string_abi"] is True
-    assert "new C++ string ABI" in " ".join(facts["conclusions"])
+    facts = report(ait, ATB_HOME_PATH=str(tmp_path))
+    assert facts["libatb"] == {"path": str(library), "probe_interface": None, "new_string_abi": None}
+    assert "cannot be looked into" in " ".join(facts["conclusions"])
+
+
+def installed(program, prefix):
+    """A copy of the program and its probe under `prefix`."""
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "lib" / "ait").mkdir(parents=True)
+    probe = prefix / "lib" / "ait" / "libatb_probe.so"
+    shutil.copy(program.parent.parent / "lib" / "ait" / "libatb_probe.so", probe)
+    return pathlib.Path(shutil.copy(program, prefix / "bin" / "ait")), probe
+
+
+def recorded_by(program, tmp_path):
+    """One dump of `true` and what doctor says of the probe."""
+    environment = {**os.environ, "AIT_PYTHON": "false"}
+    words = ["llm", "dump", "--exec", "true", "-o", tmp_path / "out"]
+    dump = subprocess.run([program, *words], capture_output=True, text=True, cwd=tmp_path)
+    doctor = subprocess.run([program, "doctor", "--json"], capture_output=True, text=True, env=environment)
+    return dump, json.loads(doctor.stdout)
+
+
+def test_the_probe_lies_beside_the_program(program, tmp_path):
+    copy, probe = installed(program, tmp_path / "prefix")
+    dump, facts = recorded_by(copy, tmp_path)
+    assert dump.returncode == 0, dump.stderr
+    assert facts["probe"] == {"path": str(probe), "problem": None}
+
+
+@pytest.mark.parametrize("damage, said", [
+    (lambda probe: probe.unlink(), "is not there"),
+    (lambda probe: probe.chmod(0o775), "chmod go-w"),
+    (lambda probe: probe.chmod(0o757), "chmod go-w"),
+])  # fmt: skip
+def test_a_probe_that_cannot_be_trusted_is_not_preloaded(program, tmp_path, damage, said):
+    copy, probe = installed(program, tmp_path / "prefix")
+    damage(probe)
+    dump, facts = recorded_by(copy, tmp_path)
+    assert said in error_line(dump)
+    assert not (tmp_path / "out").exists()
+    assert said in facts["probe"]["problem"]
+    assert any("Nothing can be recorded" in sentence for sentence in facts["conclusions"])
+
+
+def test_a_path_that_the_loader_would_cut_in_two_is_refused(program, tmp_path):
+    copy, _ = installed(program, tmp_path / "my tools")
+    dump, _ = recorded_by(copy, tmp_path)
+    assert "blank" in error_line(dump)
 
 
 def test_the_python_that_is_asked_for_is_asked(ait, tmp_path):

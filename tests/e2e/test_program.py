@@ -14,7 +14,7 @@ import pytest
 
 from conftest import error_line
 
-COMMANDS = [[], ["llm"], ["llm", "compare"], ["show"], ["doctor"]]
+COMMANDS = [[], ["llm"], ["llm", "compare"], ["llm", "dump"], ["llm", "errcheck"], ["show"], ["doctor"]]
 NOBODY = 65534
 
 

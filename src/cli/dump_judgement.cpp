@@ -1,0 +1,129 @@
+// Whether a capture is complete, and if not, why.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/dump_report.h"
+#include "report/utf8.h"
+
+namespace ait::cli {
+namespace {
+
+using record::Ledger;
+
+std::string relative_to(const std::string& path, const std::string& folder) {
+  const bool inside = path.starts_with(folder + "/");
+  return report::visible(inside ? path.substr(folder.size() + 1) : path);
+}
+
+std::string failure_text(const Ledger& counts, const std::string& dump) {
+  if (counts.failure_number == 0) return "the reason was not recorded";
+  return fmt::format("cannot {}: {} ({})", printable(counts.failure_step),
+                     system_message(static_cast<int>(counts.failure_number)),
+                     relative_to(counts.failure_path, dump));
+}
+
+std::string filters_text(const DumpOptions& options) {
+  std::string out;
+  if (!options.ids.empty())
+    out += "-ids " + options.ids + (options.children ? "" : " -child False");
+  if (!options.operation_name.empty())
+    out += (out.empty() ? "" : " and ") + ("-opname " + report::visible(options.operation_name));
+  return out;
+}
+
+// Processes have called, but none offered a tensor that was wanted.
+std::string why_no_tensor(const DumpOptions& options, const Ledger& counts) {
+  if (counts.operations_asked == 0)
+    return "the acceleration library was loaded but set up no operation";
+  if (counts.operations_wanted == 0)
+    return fmt::format(
+        "none of the operations matches {}; --type model shows the ids and names there are",
+        filters_text(options));
+  if (counts.rounds_asked == 0) return "operations were set up, but none was executed";
+  if (counts.rounds_wanted == 0)
+    return fmt::format("no operation was executed in the rounds -er {}; the highest was round {}",
+                       rounds_text(options.rounds), counts.highest_round);
+  if (counts.skipped > 0)
+    return fmt::format(
+        "all {} that were offered are of another device or side than {}{}{} asks for",
+        count_text(counts.skipped, "tensor"),
+        options.device ? fmt::format("-device {}", *options.device) : "",
+        options.device && options.part != 2 ? " and " : "",
+        options.part != 2 ? fmt::format("-stp {}", options.part) : "");
+  // Newer libraries ask first and then don't offer them.
+  if (options.device) return fmt::format("no tensor of -device {} was offered", *options.device);
+  return "the acceleration library offered no tensor: the operations in question have none that "
+         "can be copied, ran in other rounds, or were replayed as a whole graph";
+}
+
+void judge_process(const RecordedProcess& process, DumpReport& report) {
+  if (process.ended) return;
+  auto& problems = report.problems;
+  const bool dry_run = report.options.dry_run;
+  if (process.still_running) {
+    problems.push_back(fmt::format(
+        "process {} outlived the command and still runs; what it writes from now on is not counted",
+        process.pid));
+    return;
+  }
+  std::string what = fmt::format(
+      "process {} did not end in order (killed, crashed, or left by _exit)", process.pid);
+  if (const uint64_t lost = process.lost(); lost > 0 && !dry_run)
+    what += fmt::format("; {} it had announced did not arrive", count_text(lost, "tensor"));
+  if (const uint64_t lost = process.lost_records(); lost > 0 && !dry_run)
+    what += fmt::format("; {} of parameters, tiling or topologies did not arrive",
+                        count_text(lost, "file"));
+  // Forked workers of Python leave by _exit: the command is content, and nothing is missing.
+  const bool harmless =
+      report.end.child.status() == 0 && process.lost() == 0 && process.lost_records() == 0;
+  (harmless ? report.notes : problems)
+      .push_back(harmless ? what + "; all it had announced is there" : what);
+}
+
+void judge_failures(const DumpReport& report, const Ledger& counts,
+                    std::vector<std::string>& problems) {
+  std::string what;
+  const auto add = [&](uint64_t count, const std::string& name) {
+    if (count > 0) what += (what.empty() ? "" : ", ") + count_text(count, name);
+  };
+  add(counts.failed, "tensor");
+  add(counts.records_failed, "other file");
+  add(counts.lines_failed, "line");
+  if (!what.empty())
+    problems.push_back(
+        what + " could not be stored; the first time: " + failure_text(counts, report.dump));
+}
+
+}  // namespace
+
+bool DumpFiles::any() const {
+  return !layers.empty() || !models.empty() || !onnx.empty() || !operation_tables.empty() ||
+         !kernel_tables.empty() || !cpu_profiling.empty();
+}
+
+void judge(DumpReport& report, const launch::Program& program, std::optional<AtbLibrary> (*atb)()) {
+  const DumpOptions& options = report.options;
+  const RecordedRun& run = report.end.run;
+  const Ledger counts = run.totals();
+  auto& problems = report.problems;
+  if (run.processes.empty()) {
+    problems.push_back(why_nobody_called(program, report.end, atb()));
+    return;
+  }
+  for (const RecordedProcess& process : run.processes) judge_process(process, report);
+  judge_failures(report, counts, problems);
+  if (options.wants("tensor") && counts.announced == 0)
+    problems.push_back(why_no_tensor(options, counts));
+  if (!options.wants("tensor") && !report.files.any() && !options.dry_run)
+    problems.push_back("the command reported nothing of what --type asks for");
+
+  uint64_t last = 0;
+  for (const Rounds& range : options.rounds) last = std::max(last, range.second);
+  if (options.wants("tensor") && counts.rounds_wanted > 0 && counts.highest_round < last)
+    report.notes.push_back(fmt::format(
+        "-er asks for rounds up to {}, the command ended in round {}", last, counts.highest_round));
+}
+
+}  // namespace ait::cli

@@ -1,0 +1,34 @@
+// The life of a command that ait runs for somebody: it has the terminal, ait waits.
+//
+//   auto end = run_child("/bin/bash", {"bash", "run.sh"}, environment);
+//   if (!end) …                       // it could not be started
+//   return end->status();
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "launch/environment.h"
+
+namespace ait::launch {
+
+struct ChildEnd {
+  int exit_status = 0;
+  int signal = 0;  // that killed it, or 0
+
+  // As a shell says it.
+  int status() const { return signal == 0 ? exit_status : 128 + signal; }
+};
+
+// Runs the program at `path` with standard input, output and error as they are and in the same
+// process group, so that a prompt, Ctrl-C and Ctrl-Z work as if ait were not there, and waits for
+// its end.
+//
+// SIGINT, SIGTERM, SIGHUP and SIGQUIT do not end the caller meanwhile. Those that somebody sent
+// with kill are passed on; those of the terminal went to the command by themselves. Only to be
+// called while the process has a single thread.
+Result<ChildEnd> run_child(const std::string& path, const std::vector<std::string>& words,
+                           const Environment& environment);
+
+}  // namespace ait::launch
