@@ -168,6 +168,18 @@ def recording():
         subprocess.run(["rm", "-rf", folder], check=True)
 
 
+def engine():
+    """The embedded acceleration library against torch: one decoded token of a 12-layer, 768-wide llama."""
+    command = [sys.executable, ROOT / "bench/engine_bench.py", WORK / "llama", ROOT / "build/bin/ait-llama"]
+    (WORK / "llama").mkdir(parents=True, exist_ok=True)
+    for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+        one = json.loads(line)
+        add(f"decoding on the engine, 12 layers, 768 wide, {one['dtype']}, all cores",
+            f"{one['speed']:.2f} of torch's speed (spread {one['spread']:.2f})",
+            ">= 0.50" if one["dtype"] == "fp32" else "", f"torch {one['torch'] * 1e3:.0f} ms a token")
+    subprocess.run(["rm", "-rf", WORK / "llama"], check=True)
+
+
 def start_up():
     def helped():
         subprocess.run([AIT, "--help"], check=True, stdout=subprocess.DEVNULL)
@@ -204,6 +216,7 @@ def main():
     big_pair(options.gibibytes)
     many_pairs(options.pairs)
     recording()
+    engine()
     print(f"{datetime.date.today()}, {machine()}\n\n{table()}")
     if options.write:
         page = ROOT / "docs/benchmarks.md"

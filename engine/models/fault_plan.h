@@ -1,0 +1,48 @@
+// Faults that a llama model can be given on purpose: what `ait-llama --fault` takes.
+//
+//   auto fault = ParseFault("epsilon@layer=3,op=RmsNorm,round=0,size=0.01");
+//
+// Kernel faults make one operation compute wrongly although its parameters are right; wiring faults
+// leave every operation right and connect them wrongly.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "atb/fault.h"
+#include "atb/types.h"
+#include "base/error.h"
+
+namespace atb_speed {
+
+enum class FaultKind : uint8_t {
+  kEpsilon,
+  kOverflow,
+  kRow,
+  kScale,
+  kRopePairing,
+  kResidual,
+  kHeadMapping,
+  kPosition,
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kScale;
+  int64_t layer = 0;
+  std::string op;                    // type of the operation without "Operation"
+  int64_t index = 0;                 // which of several of that type in the layer
+  std::optional<int64_t> round = 0;  // 0 the prefill, 1 the first decoded token, …; none: all
+  float size = 0;
+
+  // The part that a kernel acts on; none for wiring faults.
+  std::optional<atb::KernelFault> Kernel() const;
+  bool InRound(int64_t wanted) const { return !round || *round == wanted; }
+};
+
+ATB_API ait::Result<Fault> ParseFault(const std::string& text);
+
+// One line for each kind: name, kind of fault, what it does, defaults.
+ATB_API std::string FaultList();
+
+}  // namespace atb_speed

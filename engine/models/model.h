@@ -1,0 +1,79 @@
+// A model: top-level operations that hand tensors to each other, run one after another.
+//
+//   Model model("LlamaPrefillModel", {"tokens"}, {"logits"});
+//   model.AddWeight("embedding", tensor);
+//   model.AddNode(std::move(operation), {"embedding", "tokens"}, {"hidden"});
+//   std::vector<Tensor> out;
+//   auto status = model.Execute({tokens}, out, context);   // out lives until the next Execute
+//
+// After each execution the probe is offered the model's topology.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "atb/operation.h"
+
+namespace atb_speed {
+
+class Model {
+ public:
+  // `order` numbers the models of one process, for the folders of saved tensors.
+  Model(std::string name, size_t order, std::vector<std::string> inputs,
+        std::vector<std::string> outputs);
+
+  void AddWeight(const std::string& name, const atb::Tensor& tensor);
+  // Another tensor for a weight that was added before.
+  void SetWeight(const std::string& name, const atb::Tensor& tensor);
+  void AddNode(std::unique_ptr<atb::Operation> operation, const std::vector<std::string>& in,
+               const std::vector<std::string>& out);
+
+  size_t NodeCount() const { return nodes_.size(); }
+  atb::Operation& NodeOperation(size_t node) { return *nodes_[node].operation; }
+
+  // Gives one node another tensor as one of its inputs, until ClearOverrides: for wiring faults.
+  void Override(size_t node, size_t input, const atb::Tensor& tensor);
+  void ClearOverrides() { overrides_.clear(); }
+
+  atb::Status Execute(const std::vector<atb::Tensor>& in, std::vector<atb::Tensor>& out,
+                      atb::Context& context);
+
+ private:
+  enum class Kind : uint8_t { kInput, kOutput, kInternal, kWeight };
+  struct Place {
+    Kind kind;
+    size_t index;
+  };
+  struct ModelNode {
+    std::unique_ptr<atb::Operation> operation;
+    std::vector<Place> in, out;
+  };
+  struct Buffer {
+    std::shared_ptr<void> memory;
+    uint64_t bytes = 0;
+  };
+
+  Place PlaceOf(const std::string& name);
+  atb::Status RunNode(size_t node, const std::vector<atb::Tensor>& in, atb::Context& context);
+  const atb::Tensor& TensorAt(const Place& place, const std::vector<atb::Tensor>& in) const;
+  static void* Reserve(Buffer& buffer, uint64_t bytes);
+  std::string Topology() const;
+
+  std::string name_;
+  size_t order_;
+  uint64_t executions_ = 0;
+  atb::TaskRound task_round_;
+  size_t input_count_, output_count_, internal_count_ = 0;
+  std::map<std::string, Place> places_;
+  std::vector<atb::Tensor> weights_;
+  std::vector<ModelNode> nodes_;
+  std::map<std::pair<size_t, size_t>, atb::Tensor> overrides_;
+  // What the nodes wrote in this execution: outputs first, then internal tensors.
+  std::vector<atb::Tensor> written_;
+  std::vector<Buffer> buffers_;
+  Buffer workspace_;
+};
+
+}  // namespace atb_speed

@@ -1,0 +1,97 @@
+// ReshapeAndCacheOperation: puts new keys and values into the blocks of a cache.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "ops/params.h"
+#include "ops/registry.h"
+
+namespace atb {
+namespace {
+
+struct CacheParam {
+  int64_t compressType = 0, kvCacheCfg = 0;
+
+  void Visit(ParamFields& fields) {
+    fields.Field("compressType", compressType);
+    fields.Field("kvCacheCfg", kvCacheCfg);
+  }
+  Status Check() const {
+    if (compressType != 0 || kvCacheCfg != 0)
+      return InvalidParam("compressed, key-only and NZ caches are not supported");
+    return {};
+  }
+};
+
+struct CacheTiling {
+  uint64_t tokens, slots, key_row_bytes, value_row_bytes;
+};
+
+class ReshapeAndCacheOperation final : public ParamOperation<CacheParam> {
+ public:
+  ReshapeAndCacheOperation() : ParamOperation("ReshapeAndCacheOperation") {}
+
+  size_t GetInputNum() const override { return 5; }   // key, value, keyCache, valueCache, slots
+  size_t GetOutputNum() const override { return 2; }  // the caches, written in place
+
+  Status InferShape(const std::vector<TensorDesc>& in,
+                    std::vector<TensorDesc>& out) const override {
+    for (size_t i = 0; i < 2; ++i) {
+      const TensorDesc &row = in[i], &cache = in[2 + i];
+      const bool fits = row.dims.size() == 3 && cache.dims.size() == 4 &&
+                        row.dtype == cache.dtype && row.dims[0] == in[4].dims.Count() &&
+                        row.dims[1] == cache.dims[2] && row.dims[2] == cache.dims[3] &&
+                        cache.dims[0] == in[2].dims[0] && cache.dims[1] == in[2].dims[1];
+      if (!fits)
+        return InvalidTensor(fmt::format("{} rows [{}] do not fit their cache [{}] and {} slots",
+                                         i == 0 ? "key" : "value", row.dims.Text(),
+                                         cache.dims.Text(), in[4].dims.Count()));
+    }
+    if (in[4].dtype != DataType::kInt32)
+      return InvalidTensor("the slots of ReshapeAndCacheOperation are int32");
+    out = {in[2], in[3]};
+    return {};
+  }
+
+ private:
+  Status Plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>&,
+              KernelPlan& plan) const override {
+    const auto row_bytes = [&](size_t i) {
+      return static_cast<uint64_t>(in[i].dims.Count(1)) * ElementBytes(in[i].dtype);
+    };
+    const CacheTiling tiling{static_cast<uint64_t>(in[4].dims.Count()),
+                             static_cast<uint64_t>(in[2].dims[0] * in[2].dims[1]), row_bytes(0),
+                             row_bytes(1)};
+    plan.kernels.push_back({"ReshapeAndCacheNdKernel", Tiling(tiling), {}, {}});
+    return {};
+  }
+
+  Status Launch(size_t, std::span<const Tensor> in, std::span<const Tensor> out,
+                const Tiling& tiling) const override {
+    const auto cut = tiling.As<CacheTiling>();
+    const auto* slots = in[4].As<int32_t>();
+    for (size_t i = 0; i < 2; ++i)
+      if (out[i].data != in[2 + i].data)
+        std::memcpy(out[i].data, in[2 + i].data, in[2 + i].desc.Bytes());
+    for (size_t token = 0; token < cut.tokens; ++token) {
+      if (slots[token] < 0) continue;  // padding has no place in the cache
+      const auto slot = static_cast<size_t>(slots[token]);
+      if (slot >= cut.slots)
+        return InvalidTensor(fmt::format("slot {} of token {} lies outside the cache of {}", slot,
+                                         token, cut.slots));
+      std::memcpy(out[0].As<uint8_t>() + slot * cut.key_row_bytes,
+                  in[0].As<uint8_t>() + token * cut.key_row_bytes, cut.key_row_bytes);
+      std::memcpy(out[1].As<uint8_t>() + slot * cut.value_row_bytes,
+                  in[1].As<uint8_t>() + token * cut.value_row_bytes, cut.value_row_bytes);
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> MakeReshapeAndCache() {
+  return std::make_unique<ReshapeAndCacheOperation>();
+}
+
+}  // namespace atb
