@@ -1,5 +1,5 @@
 # Thin entry points; each line is one call. `scripts/bootstrap` is the only installer.
-.PHONY: setup build demo test test-slow asan tsan fuzz bench lint format wheel check clean
+.PHONY: setup build demo test test-slow test-aarch64 test-old-torch asan tsan fuzz bench lint format wheel check clean
 
 setup:
 	@scripts/bootstrap
@@ -12,6 +12,10 @@ test: build
 test-slow: build
 	@scripts/test --slow
 	@scripts/test-wheel
+test-aarch64: setup
+	@scripts/test-aarch64
+test-old-torch:
+	@scripts/test-old-torch
 asan: setup
 	@scripts/sanitize asan
 tsan: setup
@@ -26,6 +30,6 @@ format:
 	@scripts/lint --fix
 wheel: setup
 	@scripts/wheel
-check: test test-slow asan tsan lint fuzz
+check: test test-slow test-aarch64 test-old-torch asan tsan lint fuzz
 clean:
 	rm -rf build dist demo_out

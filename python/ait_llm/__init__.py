@@ -7,6 +7,8 @@
     result = ait_llm.compare("golden.pth", tensor)
     result.cosine_similarity, result.max_relative_error
 
+    register_hook(model, DumpConfig("golden"))    # records what goes into and comes out of a torch model's modules
+
 Paths, tensors from `load`, NumPy arrays and torch tensors are taken alike, without copying and without holding
 the interpreter lock. Neither NumPy nor torch is imported unless it is used.
 """
@@ -15,12 +17,15 @@ from ait_llm._api import Comparable, compare, load, save, statistics
 from ait_llm._errors import AitError, CorruptError, NotFoundError, RefusedError, UnsupportedError, WriteError
 from ait_llm._native import Comparison, RowFinding, Side, Statistics, __version__
 from ait_llm._tensor import Tensor
+from ait_llm.dump.torch_dump import DumpConfig, HookHandle, register_hook
 
 __all__ = [
     "AitError",
     "Comparable",
     "Comparison",
     "CorruptError",
+    "DumpConfig",
+    "HookHandle",
     "NotFoundError",
     "RefusedError",
     "RowFinding",
@@ -32,6 +37,7 @@ __all__ = [
     "__version__",
     "compare",
     "load",
+    "register_hook",
     "save",
     "statistics",
 ]

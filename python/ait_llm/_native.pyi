@@ -1,5 +1,6 @@
 """The extension; ait_llm is its public face."""
 
+import enum
 from typing import Any, List, Optional, Sequence, Tuple
 
 __version__: str
@@ -170,3 +171,63 @@ def add_to_metadata(folder: bytes, entries: Sequence[_MappedPair]) -> None: ...
 
 def atb_json_to_onnx(json_path: bytes, level: int) -> Tuple[bytes, Optional[str]]:
     """The path of the file written, and why it has no shapes although there is a table of operations."""
+
+class AccountKind(enum.Enum):
+    """Under which heading `ait llm dump` counts the files, if it is what started the process."""
+
+    PRIVATE: AccountKind
+    TENSORS: AccountKind
+    RECORDS: AccountKind
+
+class Account:
+    """What became of the files submitted on it."""
+
+    def __init__(self, kind: AccountKind = AccountKind.PRIVATE) -> None: ...
+    @property
+    def submitted(self) -> int: ...
+    @property
+    def submitted_bytes(self) -> int: ...
+    @property
+    def written(self) -> int: ...
+    @property
+    def written_bytes(self) -> int:
+        """Of tensors or texts, without the headers of their files."""
+    @property
+    def failed(self) -> int: ...
+    @property
+    def first_failure(self) -> Optional[str]: ...
+
+class LentMemory:
+    """Parts of one block of memory, lent until they are written. The block has to outlive them."""
+
+    def __init__(self, address: int, bytes: int) -> None: ...
+    def reserve(self, bytes: int) -> Optional[int]:
+        """Where in the block so many bytes are free; None if they are not at the moment."""
+    def give_back(self, offset: int, bytes: int) -> None: ...
+    def wait(self) -> None:
+        """Until a part has come back from the writer, if it has any."""
+    @property
+    def bytes(self) -> int: ...
+
+class TorchRecorder:
+    """Writes tensors as torch.save would, in the background by several threads, each file whole or not at all."""
+
+    def __init__(self, max_queued_bytes: int, writers: int) -> None: ...
+    def submit(self, account: Account, path: bytes, tensor: Operand) -> None:
+        """The memory may change as soon as this returns."""
+    def submit_lent(
+        self, account: Account, path: bytes, lent: LentMemory, offset: int, dtype: str, shape: Sequence[int]
+    ) -> None:
+        """The memory is given back when the file is written."""
+    def submit_text(self, account: Account, path: bytes, text: bytes) -> None:
+        """Of several texts for one path the last wins."""
+    def flush(self) -> None: ...
+
+def note_round(number: int, wanted: bool) -> None:
+    """For the summary of `ait llm dump`, as the next."""
+
+def note_end() -> None:
+    """Everything that was announced has been dealt with."""
+
+def number_text(value: float) -> str:
+    """As the reports write numbers: the fewest digits that give the float32 back."""

@@ -181,14 +181,20 @@ CLI::App* add_dump(CLI::App& llm, Help& help, const std::string& program, Words&
   DumpWords& w = words.dump;
   DumpOptions& o = w.rest;
   CLI::App* app = llm.add_subcommand(
-      "dump", "Record what the acceleration library (ATB) computes in a command");
+      "dump", "Record what the acceleration library (ATB) or torch computes in a command");
   help.page(app) = {"--exec \"CMD\" [options]",
                     "  " + program + " llm dump --exec \"bash run.sh\" --dry-run\n  " + program +
                         " llm dump --exec \"bash run.sh\" -er 0,1 -o out\n  " + program +
                         " llm dump --exec \"bash run.sh\" --type model onnx\n  " + program +
-                        " llm dump --exec \"bash run.sh\" -ids 2, 3_1 -child False\n",
+                        " llm dump --exec \"bash run.sh\" -ids 2, 3_1 -child False\n  " + program +
+                        " llm dump --exec \"python3 generate.py\" --probe torch -o golden\n",
                     kExecExitStatus};
   add_exec(*app, w.exec);
+  app->add_option("--probe", w.probe,
+                  "atb: the acceleration library; torch: the modules of a Python\n"
+                  "script, which need not be changed; atb if not given")
+      ->option_text("PROBE")
+      ->group("What");
   add_list(*app, "--type", w.types,
            "what to record: model, layer, op, kernel, tensor,\n"
            "cpu_profiling, onnx; tensor if not given",

@@ -11,36 +11,14 @@
 #include "cli/cpu_profiling.h"
 #include "cli/dump_report.h"
 #include "cli/moment.h"
+#include "cli/probes.h"
 #include "cli/process_io.h"
-#include "cli/recording.h"
 #include "graph/finish.h"
 
 namespace ait::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-void set_variables(const DumpOptions& o, const std::string& output, std::time_t start,
-                   launch::Environment& environment) {
-  std::string types;
-  for (const std::string& type : o.types) types += (types.empty() ? "" : "|") + type;
-  environment.set("ATB_SAVE_TENSOR", o.only_description ? "2" : "1")
-      .set("ATB_SAVE_TENSOR_TIME", std::to_string(o.time))
-      .set("ATB_OUTPUT_DIR", output.ends_with('/') ? output : output + "/")
-      .set("ATB_DUMP_TYPE", types)
-      .set("ATB_SAVE_CHILD", o.children ? "1" : "0")
-      .set("ATB_SAVE_TENSOR_RANGE", rounds_text(o.rounds))
-      .set("ATB_SAVE_TILING", o.tiling ? "1" : "0")
-      .set("ATB_SAVE_TENSOR_PART", std::to_string(o.part))
-      .set("ATB_SAVE_CPU_PROFILING", o.wants("cpu_profiling") ? "1" : "0")
-      .set("ATB_CUR_PID", std::to_string(::getpid()))
-      .set("ATB_TIMESTAMP", stamp_text(start))
-      .set("ATB_AIT_LOG_LEVEL", log_level_number(o.log_level));
-  if (!o.ids.empty()) environment.set("ATB_SAVE_TENSOR_IDS", o.ids);
-  if (!o.operation_name.empty()) environment.set("ATB_SAVE_TENSOR_RUNNER", o.operation_name);
-  if (o.device) environment.set("ATB_DEVICE_ID", std::to_string(*o.device));
-  if (o.dry_run) environment.set("AIT_DRY_RUN", "1");
-}
 
 // The pids whose tensors an earlier run left here.
 std::set<std::string> recorded_pids(const std::string& dump) {
@@ -89,7 +67,10 @@ class Dump {
   int run() {
     const std::set<std::string> earlier = recorded_pids(report_.dump);
     const std::time_t start = std::time(nullptr);
-    set_variables(report_.options, output_, start, plan_.environment);
+    if (report_.options.probe == Probe::kTorch)
+      ask_torch_probe(report_.options, output_, plan_.environment);
+    else
+      ask_atb_probe(report_.options, output_, start, plan_.environment);
     const GracefulStop stop;  // what the command is stopped with may come twice
     auto end = run_recording(plan_, scratch_.path(), start);
     if (!end) return report_error(end.error());
@@ -123,6 +104,7 @@ class Dump {
     finish_topologies();
     finish_profiling(timestamp);
     list_all_files();
+    if (report_.options.probe == Probe::kTorch) read_torch();
     judge(report_, plan_.program);
     for (const RecordedProcess& process : run.processes)
       if (process.counts.announced > 0 && earlier.contains(std::to_string(process.pid)))
@@ -134,9 +116,17 @@ class Dump {
     tell();
   }
 
+  void read_torch() {
+    std::vector<uint64_t> pids;
+    for (const RecordedProcess& process : report_.end.run.processes) pids.push_back(process.pid);
+    report_.torch = read_torch_run(report_.dump, pids);
+    append(report_.notes, report_.torch.notes);
+  }
+
   void finish_topologies() {
     const DumpOptions& options = report_.options;
-    if (!options.wants("layer") && !options.wants("model")) return;
+    if (options.probe != Probe::kAtb || (!options.wants("layer") && !options.wants("model")))
+      return;
     const auto finished = graph::finish_topologies(
         scratch_.path(), report_.dump,
         {options.wants("layer"), options.wants("model"), options.wants("onnx")});
@@ -191,10 +181,14 @@ class Dump {
 }  // namespace
 
 int run_dump(const DumpOptions& options) {
-  auto plan = plan_recording(kAtbProbe, options.command);
+  auto plan = plan_recording(options.command);
   if (!plan) return report_error(plan.error());
+  const bool torch = options.probe == Probe::kTorch;
+  if (auto placed = torch ? prepend_torch_startup(*plan) : preload_atb_probe(*plan); !placed)
+    return report_error(placed.error());
   for (const std::string& sentence : idle_options(options)) log_warning(sentence);
-  if (const std::string obstacle = launch::obstacle_text(plan->program); !obstacle.empty())
+  if (const std::string obstacle = launch::obstacle_text(plan->program);
+      !torch && !obstacle.empty())
     log_warning(obstacle);
 
   MadeFolders made;

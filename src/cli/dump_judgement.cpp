@@ -58,6 +58,29 @@ std::string why_no_tensor(const DumpOptions& options, const Ledger& counts) {
          "can be copied, ran in other rounds, or were replayed as a whole graph";
 }
 
+std::string why_no_torch_tensor(const DumpOptions& options, const Ledger& counts) {
+  if (counts.rounds_wanted == 0 && counts.rounds_asked > 0)
+    return fmt::format("no model was called in the rounds -er {}; the highest was round {}",
+                       rounds_text(options.rounds), counts.highest_round);
+  if (!options.operation_name.empty())
+    return fmt::format(
+        "no module's class begins as -opname {} asks for; model_tree.json shows "
+        "what there is",
+        report::visible(options.operation_name));
+  if (options.device) return fmt::format("no model was on -device {}", *options.device);
+  return "models were called, but no tensor of theirs could be recorded; the manifest.json of each "
+         "folder in torch_tensors says more";
+}
+
+std::string why_nobody_called_torch(const RecordingEnd& recording) {
+  std::string out = "no process of the command called a torch module";
+  if (recording.child.status() != 0)
+    out += ", and it " + end_text(recording.child) + " (see its own messages above)";
+  return out +
+         ": does it run Python and import torch? Python started with -I, -E or -S does not look at "
+         "the recorder, and one that cannot import ait_llm has said so above";
+}
+
 void judge_process(const RecordedProcess& process, DumpReport& report) {
   if (process.ended) return;
   auto& problems = report.problems;
@@ -107,16 +130,20 @@ void judge(DumpReport& report, const launch::Program& program, std::optional<Atb
   const DumpOptions& options = report.options;
   const RecordedRun& run = report.end.run;
   const Ledger counts = run.totals();
+  const bool torch = options.probe == Probe::kTorch;
   auto& problems = report.problems;
   if (run.processes.empty()) {
-    problems.push_back(why_nobody_called(program, report.end, atb()));
+    problems.push_back(torch ? why_nobody_called_torch(report.end)
+                             : why_nobody_called(program, report.end, atb()));
     return;
   }
   for (const RecordedProcess& process : run.processes) judge_process(process, report);
   judge_failures(report, counts, problems);
   if (options.wants("tensor") && counts.announced == 0)
-    problems.push_back(why_no_tensor(options, counts));
-  if (!options.wants("tensor") && !report.files.any() && !options.dry_run)
+    problems.push_back(torch ? why_no_torch_tensor(options, counts)
+                             : why_no_tensor(options, counts));
+  if (!options.wants("tensor") && !report.files.any() && report.torch.folders.empty() &&
+      !options.dry_run)
     problems.push_back("the command reported nothing of what --type asks for");
 
   uint64_t last = 0;

@@ -36,7 +36,8 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json(Cell()) 
 
 JsonObject options_object(const DumpOptions& o) {
   JsonObject out;
-  return out.set("type", texts(o.types))
+  return out.set("probe", std::string(o.probe == Probe::kTorch ? "torch" : "atb"))
+      .set("type", texts(o.types))
       .set("only_save_desc", o.only_description)
       .set("save_operation_ids", text_or_null(o.ids))
       .set("execute_range", rounds_text(o.rounds))
@@ -114,14 +115,16 @@ JsonArray processes_array(const DumpReport& report) {
   return out;
 }
 
-JsonObject files_object(const DumpFiles& files) {
+JsonObject files_object(const DumpReport& report) {
+  const DumpFiles& files = report.files;
   JsonObject out;
   return out.set("layer", texts(files.layers))
       .set("model", texts(files.models))
       .set("onnx", texts(files.onnx))
       .set("operation_io_tensors", texts(files.operation_tables))
       .set("kernel_io_tensors", texts(files.kernel_tables))
-      .set("cpu_profiling", texts(files.cpu_profiling));
+      .set("cpu_profiling", texts(files.cpu_profiling))
+      .set("torch_tensors", texts(report.torch.folders));
 }
 
 JsonObject forecast_object(const Forecast& f) {
@@ -200,7 +203,7 @@ std::string manifest_text(const DumpReport& report) {
   if (!report.options.dry_run) {
     const JsonObject totals = counts_object(counts, lost, lost_records, report.dump);
     for (const auto& [name, value] : totals.members()) root.set(name, value);
-    root.set("written_files", files_object(report.files));
+    root.set("written_files", files_object(report));
   }
   root.set("processes", processes_array(report));
   return Json(std::move(root)).text() + "\n";

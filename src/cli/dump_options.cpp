@@ -154,6 +154,17 @@ Result<std::vector<std::string>> parse_types(const std::vector<std::string>& wor
   return out;
 }
 
+Result<Probe> parse_probe(const DumpWords& words) {
+  if (words.probe == "atb") return Probe::kAtb;
+  if (words.probe != "torch")
+    return fail(wrong("--probe") << "does not know '" << printable(words.probe)
+                                 << "', choose from atb, torch");
+  if (words.rest.dry_run)
+    return fail(wrong("--dry-run") << "counts tensors of the acceleration library; it cannot be "
+                                      "used with --probe torch");
+  return Probe::kTorch;
+}
+
 Result<std::vector<std::string>> parse_command(const std::string& exec) {
   auto words = launch::split_command(exec);
   if (!words) return fail(wrong("--exec:") << words.error().message());
@@ -180,6 +191,7 @@ Result<DumpOptions> understand_dump(const DumpWords& words) {
     }
   };
   take(options.command, parse_command(words.exec));
+  take(options.probe, parse_probe(words));
   take(options.types, parse_types(words.types));
   take(options.ids, parse_ids(words.ids));
   take(options.rounds, parse_rounds(words.rounds));
@@ -208,6 +220,19 @@ Result<ErrcheckOptions> understand_errcheck(const ErrcheckWords& words) {
 
 std::vector<std::string> idle_options(const DumpOptions& options) {
   std::vector<std::string> out;
+  if (options.probe == Probe::kTorch) {
+    const std::pair<bool, const char*> of_atb[] = {{options.only_description, "-sd"},
+                                                   {!options.ids.empty(), "-ids"},
+                                                   {!options.children, "-child"},
+                                                   {options.time != 1, "-time"},
+                                                   {options.tiling, "-tiling"}};
+    for (const auto& [given, name] : of_atb)
+      if (given) out.push_back(std::string(name) + " has no effect with --probe torch");
+    for (const std::string& type : options.types)
+      if (type != "tensor" && type != "model" && type != "layer")
+        out.push_back("--type " + type + " has no effect with --probe torch");
+    return out;
+  }
   if (options.wants("onnx") && !options.wants("model") && !options.wants("layer"))
     out.emplace_back(
         "--type onnx has no effect alone: it turns the topologies of --type model or layer into "

@@ -18,8 +18,11 @@ namespace ait::cli {
 
 using Rounds = std::pair<uint64_t, uint64_t>;  // first and last
 
+enum class Probe : uint8_t { kAtb, kTorch };
+
 struct DumpOptions {
   std::vector<std::string> command;
+  Probe probe = Probe::kAtb;
   std::vector<std::string> types = {"tensor"};  // each once, as asked for; `model` brings `layer`
   bool only_description = false;
   std::string ids;  // "2,3_1"; empty: all
@@ -49,6 +52,7 @@ struct ErrcheckOptions {
 // Options as they were typed. Lists may come as several words.
 struct DumpWords {
   std::string exec;
+  std::string probe = "atb";
   std::vector<std::string> types = {"tensor"};
   std::vector<std::string> ids;
   std::vector<std::string> rounds;

@@ -8,6 +8,7 @@
 #include "cli/dump_options.h"
 #include "cli/forecast.h"
 #include "cli/recording.h"
+#include "cli/torch_run.h"
 
 namespace ait::cli {
 
@@ -28,6 +29,7 @@ struct DumpReport {
   std::string dump;  // {OUT}/ait_dump
   RecordingEnd end;
   DumpFiles files;
+  TorchRun torch;
   std::vector<std::string> problems;  // why the capture is not complete
   std::vector<std::string> notes;     // worth knowing all the same
   std::optional<Forecast> forecast;   // of a dry run

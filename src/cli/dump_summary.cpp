@@ -25,7 +25,9 @@ std::string next_command(const DumpReport& report, const Ledger& counts) {
   if (report.end.run.processes.empty()) return "see what this machine has with: ait doctor";
   if (report.options.dry_run && counts.announced > 0)
     return "run the same command without --dry-run";
-  if (counts.written > 0) return "ait llm compare -gp GOLDEN -mp " + dump;
+  if (counts.written > 0)
+    return report.options.probe == Probe::kTorch ? "ait llm compare -gp " + dump + " -mp MY"
+                                                 : "ait llm compare -gp GOLDEN -mp " + dump;
   const DumpFiles& files = report.files;
   const auto first = [&](const std::vector<std::string>& list) {
     return shell_word(report.dump + "/" + list.front());
@@ -63,6 +65,9 @@ void add_counts(const DumpReport& report, const Ledger& counts, report::Table& t
     if (counts.skipped > 0)
       table.add({"skipped", count_text(counts.skipped, "tensor") + " by -stp or -device"});
   }
+  if (report.torch.modules_expected > 0)
+    table.add({"modules", fmt::format("{} of {} were called in the rounds recorded",
+                                      report.torch.modules_seen, report.torch.modules_expected)});
   const auto add = [&](const char* name, const std::vector<std::string>& files) {
     if (!files.empty()) table.add({name, count_text(files.size(), "file")});
   };

@@ -9,8 +9,8 @@
 #include "cli/commands.h"
 #include "cli/moment.h"
 #include "cli/overflow_results.h"
+#include "cli/probes.h"
 #include "cli/process_io.h"
-#include "cli/recording.h"
 #include "report/json.h"
 #include "report/table.h"
 #include "report/utf8.h"
@@ -138,8 +138,9 @@ int check_overflow(const ErrcheckOptions& options, RecordingPlan& plan, const st
 }  // namespace
 
 int run_errcheck(const ErrcheckOptions& options) {
-  auto plan = plan_recording(kAtbProbe, options.command);
+  auto plan = plan_recording(options.command);
   if (!plan) return report_error(plan.error());
+  if (auto placed = preload_atb_probe(*plan); !placed) return report_error(placed.error());
   if (const std::string obstacle = launch::obstacle_text(plan->program); !obstacle.empty())
     log_warning(obstacle);
   MadeFolders made;

@@ -13,7 +13,6 @@
 
 #include "base/parallel.h"
 #include "cli/child_process.h"
-#include "cli/recording.h"
 #include "launch/preload.h"
 #include "metrics/compare.h"
 
@@ -137,7 +136,7 @@ std::optional<AtbLibrary> find_atb() {
 }
 
 ProbeFile examine_probe() {
-  const auto probe = launch::find_probe(kAtbProbe.file);
+  const auto probe = launch::find_probe(launch::kAtbProbe);
   if (probe) return {*probe, ""};
   return {probe.error().path(), probe.error().message()};
 }

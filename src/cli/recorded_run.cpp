@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/mapped_file.h"
+#include "cli/torch_run.h"
 #include "launch/process.h"
 
 namespace ait::cli {
@@ -50,6 +51,10 @@ bool is_temporary_of(std::string_view name, const std::string& pid) {
   const size_t dash = name.rfind('-');
   if (dash == std::string_view::npos || !all_digits(name.substr(dash + 1))) return false;
   return name.substr(0, dash).ends_with("." + pid);
+}
+
+bool is_tensor_file(const fs::path& path) {
+  return path.extension() == ".bin" || path.extension() == ".pth";
 }
 
 // Calls visit(entry) for every regular file below the folder. What cannot be read is passed over.
@@ -150,19 +155,21 @@ void wait_for_processes(const std::string& scratch,
 void repair(const std::string& dump, const std::string& timestamp, fs::file_time_type since,
             RecordedProcess& process) {
   const std::string pid = std::to_string(process.pid);
-  const auto is_of_pid = [&](const std::string& name) { return name.ends_with("_" + pid); };
   const fs::path root(dump);
   process.counts.written = 0;
   process.counts.written_bytes = 0;
-  for (const char* kind : {"tensors", "tiling"}) {
-    const bool tensors = std::string_view(kind) == "tensors";
-    for (const fs::path& folder : folders_below(root / kind, is_of_pid))
+  for (const std::string_view kind : {"tensors", "tiling", "torch_tensors"}) {
+    const bool tensors = kind != "tiling";
+    const auto is_of_process = [&](const std::string& name) {
+      return kind == "torch_tensors" ? is_torch_folder_of(name, pid) : name.ends_with("_" + pid);
+    };
+    for (const fs::path& folder : folders_below(root / kind, is_of_process))
       each_file(folder, [&](const fs::directory_entry& file) {
         std::error_code error;
         if (is_temporary_of(file.path().filename().native(), pid)) {
           fs::remove(file.path(), error);
-        } else if (tensors && file.path().extension() == ".bin" &&
-                   file.last_write_time(error) >= since && !error) {
+        } else if (tensors && is_tensor_file(file.path()) && file.last_write_time(error) >= since &&
+                   !error) {
           process.counts.written += 1;
           process.counts.written_bytes += file.file_size(error);
         }

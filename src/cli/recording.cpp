@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstring>
 
-#include "launch/preload.h"
 #include "report/utf8.h"
 
 namespace ait::cli {
@@ -19,15 +18,12 @@ constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 }  // namespace
 
-Result<RecordingPlan> plan_recording(const Probe& probe, const std::vector<std::string>& command) {
+Result<RecordingPlan> plan_recording(const std::vector<std::string>& command) {
   auto environment = launch::Environment::of_this_process();
   const auto program =
       launch::find_program(command[0], environment.get("PATH").value_or(kDefaultPath));
   if (!program) return fail(program.error());
-  const auto library = launch::find_probe(probe.file);
-  if (!library) return fail(library.error());
   remove_probe_settings(environment);
-  environment.set("LD_PRELOAD", launch::preload_value(*library, environment.get("LD_PRELOAD")));
   return RecordingPlan{command, *program, std::move(environment)};
 }
 
@@ -72,7 +68,12 @@ void remove_probe_settings(launch::Environment& environment) {
                            "ATB_CHECK_TYPE",
                            "ATB_EXIT",
                            "AIT_PROBE_SCRATCH",
-                           "AIT_DRY_RUN"})
+                           "AIT_DRY_RUN",
+                           "AIT_TORCH_DUMP_PATH",
+                           "AIT_TORCH_TOKEN_RANGE",
+                           "AIT_TORCH_MODULE_LIST",
+                           "AIT_TORCH_TENSOR_PART",
+                           "AIT_TORCH_DEVICE_ID"})
     environment.remove(name);
 }
 

@@ -1,7 +1,7 @@
 // What `dump` and `errcheck` share: a command that runs with a probe in all its processes.
 //
-//   auto plan = plan_recording(kAtbProbe, {"bash", "run.sh"});   // before anything is made
-//   plan->environment.set("ATB_DUMP_TYPE", "tensor");
+//   auto plan = plan_recording({"bash", "run.sh"});   // before anything is made
+//   preload_atb_probe(*plan);                          // probes.h
 //   auto run = run_recording(*plan, scratch);
 #pragma once
 
@@ -19,20 +19,14 @@
 
 namespace ait::cli {
 
-// A way to record: the library to preload.
-struct Probe {
-  const char* file;
-};
-inline constexpr Probe kAtbProbe = {"libatb_probe.so"};
-
 struct RecordingPlan {
   std::vector<std::string> command;
   launch::Program program;
-  launch::Environment environment;  // of this process, with the preload, without others' settings
+  launch::Environment environment;  // of this process, without others' settings
 };
 
-// Fails, before anything is made, where the command or the probe cannot be used.
-Result<RecordingPlan> plan_recording(const Probe& probe, const std::vector<std::string>& command);
+// Fails, before anything is made, where the command cannot be run.
+Result<RecordingPlan> plan_recording(const std::vector<std::string>& command);
 
 struct RecordingEnd {
   launch::ChildEnd child;

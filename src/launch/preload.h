@@ -1,6 +1,6 @@
 // The library that is put in front of all others in every process of a command.
 //
-//   auto probe = find_probe("libatb_probe.so");
+//   auto probe = find_probe(kAtbProbe);
 //   environment.set("LD_PRELOAD", preload_value(*probe, environment.get("LD_PRELOAD")));
 #pragma once
 
@@ -10,6 +10,8 @@
 #include "base/error.h"
 
 namespace ait::launch {
+
+inline constexpr const char* kAtbProbe = "libatb_probe.so";
 
 // The absolute path of `../lib/ait/{name}` seen from this program's own folder. kNotFound where the
 // installation lacks it; kRefused where group or others may write it, since it would run with the

@@ -56,6 +56,11 @@ import torch, llm, msit_llm, ait_llm
 from llm.dump.manual_dump import dump_data
 import msit_llm.dump.manual_dump
 assert msit_llm.dump.manual_dump.dump_data is dump_data
+from llm import DumpConfig, register_hook
+assert msit_llm.register_hook is register_hook is ait_llm.register_hook and msit_llm.DumpConfig is DumpConfig
+from llm.dump.torch_dump import register_hook as under_llm
+from msit_llm.dump.torch_dump import register_hook as under_msit_llm
+assert under_llm is under_msit_llm is register_hook
 assert msit_llm.compare is ait_llm.compare and msit_llm.__version__ == ait_llm.__version__
 dump_data(0, 1, torch.zeros(2), "my.bin", {str(tmp_path)!r})
 print(llm.__file__)

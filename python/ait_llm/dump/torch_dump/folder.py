@@ -1,0 +1,88 @@
+"""The folder of one process and model: {dump_path}/ait_dump/torch_tensors/{device_id}_{PID}."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from typing import Any, Dict, Optional, Tuple
+
+import torch
+
+from ait_llm import _native
+from ait_llm.dump.torch_dump.manifest import FILE as MANIFEST_FILE
+from ait_llm.dump.torch_dump.manifest import Manifest
+from ait_llm.dump.torch_dump.store import Store
+
+TREE_FILE = "model_tree.json"
+_FOLDER_MODE = 0o750
+
+
+class ProcessFolder:
+    """Made by nobody else: where the name is taken, by another model or an older process of the same number, it gets
+    `_1`, `_2` and so on behind it."""
+
+    def __init__(self, dump_path: str, device: str) -> None:
+        self._parent = os.path.join(os.path.abspath(dump_path), "ait_dump", "torch_tensors")
+        self.device = device
+        self.tensors = _native.Account(_native.AccountKind.TENSORS)
+        self.others = _native.Account(_native.AccountKind.RECORDS)
+        _make_folders(self._parent)
+        self.path = _claim(os.path.join(self._parent, f"{device}_{os.getpid()}"))
+
+    def move(self, device: str) -> None:
+        """To the name of another device."""
+        path = _claim(os.path.join(self._parent, f"{device}_{os.getpid()}"))
+        os.rename(self.path, path)  # over the empty folder
+        self.path, self.device = path, device
+
+    @staticmethod
+    def step_aside(path: str) -> str:
+        """Moves a folder to a name with a number behind it, which is returned."""
+        base = re.sub(r"(_\d+)_\d+$", r"\1", path)
+        aside = _claim(base)
+        os.rename(path, aside)
+        return aside
+
+    def write_tree(self, store: Store, tree: Dict[str, Any]) -> None:
+        text = json.dumps(tree, indent=4, ensure_ascii=False)
+        store.submit_text(self.others, os.path.join(self.path, TREE_FILE), text)
+
+    def write_manifest(self, store: Store, manifest: Manifest, ended: bool) -> None:
+        described = manifest.describe(self.device, self.tensors, self.others, ended)
+        text = json.dumps(described, indent=1, ensure_ascii=False)
+        # On an account of its own: it cannot count itself.
+        store.submit_text(_native.Account(), os.path.join(self.path, MANIFEST_FILE), text)
+
+
+def device_of(model: torch.nn.Module) -> Tuple[str, Optional[int]]:
+    """As in the folder's name, and the number of the device, or None on the CPU. The last parameter decides."""
+    device = torch.device("cpu")
+    for parameter in model.parameters():
+        device = parameter.device
+    if device.type in ("cpu", "meta"):
+        return "cpu", None
+    index = 0 if device.index is None else device.index
+    return str(index), index
+
+
+def _claim(base: str) -> str:
+    for again in itertools.count():
+        path = f"{base}_{again}" if again else base
+        try:
+            os.mkdir(path, _FOLDER_MODE)
+            return path
+        except FileExistsError:
+            continue
+    raise AssertionError("unreachable")
+
+
+def _make_folders(path: str) -> None:
+    if not os.path.isdir(path):
+        _make_folders(os.path.dirname(path))
+        try:
+            os.mkdir(path, _FOLDER_MODE)
+        except FileExistsError:  # another process was quicker
+            if not os.path.isdir(path):
+                raise

@@ -1,0 +1,172 @@
+"""manifest.json: what was to be recorded in a process folder, and what became of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, Container, Dict, List, Optional, Set
+
+import torch
+
+from ait_llm import _native
+from ait_llm.dump.torch_dump.dump_config import DumpConfig
+
+FILE = "manifest.json"
+FORMAT = 1
+MAX_REASONS = 1000
+"""Of different sentences about what was not stored; those beyond are counted together."""
+
+
+class Round:
+    """One call of the root module, and what was seen of it."""
+
+    def __init__(self, number: int, wanted: bool) -> None:
+        self.number = number
+        self.wanted = wanted
+        self.started = False
+        self.finished = False
+        self.raised = False
+        self.expected: List[str] = []
+        self.seen: Set[str] = set()
+        self.calls: Dict[str, int] = {}  # of modules
+        self.function_calls: Dict[str, int] = {}
+        self.order: Dict[str, int] = {}
+
+    def suffix_of_module(self, name: str) -> str:
+        """What keeps the folder of this call of a module apart from those before."""
+        before = self.calls.get(name, 0)
+        self.calls[name] = before + 1
+        return f"#{before}" if before else ""
+
+    def suffix_of_function(self, name: str, taken: Container[str]) -> str:
+        """The same for a function; a module may be called like one."""
+        before = self.function_calls.get(name, 0)
+        if before == 0 and name in taken:
+            before = 1
+        while before and f"{name}.{before}" in taken:
+            before += 1
+        self.function_calls[name] = before + 1
+        return f".{before}" if before else ""
+
+    def describe(self) -> Dict[str, Any]:
+        never_ran = [name for name in self.expected if name not in self.seen]
+        state = "raised" if self.raised else "finished" if self.finished else "under way" if self.started else "no call"
+        return {
+            "state": state,
+            "expected": len(self.expected),
+            "seen": len(self.expected) - len(never_ran),
+            "calls": sum(self.calls.values()),
+            "function_calls": sum(self.function_calls.values()),
+            "never_ran": never_ran,
+        }
+
+
+class Reasons:
+    """Sentences, how often each was to be said, and of what first."""
+
+    def __init__(self) -> None:
+        self._entries: Dict[str, Dict[str, Any]] = {}
+
+    def add(self, reason: str, what: str) -> bool:
+        """Whether it is new."""
+        known = len(self._entries)
+        if known >= MAX_REASONS and reason not in self._entries:
+            reason = "other reasons"
+        entry = self._entries.setdefault(reason, {"reason": reason, "count": 0, "first": what})
+        entry["count"] += 1
+        return len(self._entries) > known
+
+    def describe(self) -> List[Dict[str, Any]]:
+        return list(self._entries.values())
+
+
+class Manifest:
+    """Of one process folder."""
+
+    def __init__(self, config: DumpConfig, root_type: str) -> None:
+        self.config = config
+        self.root_type = root_type
+        self.started = time.time()
+        self.rounds: List[Round] = []
+        self.root_calls = 0
+        self.not_stored = Reasons()
+        self.stored_otherwise = Reasons()
+        self.not_listened = Reasons()
+        self.errors = Reasons()
+        self.replaced_by: Optional[str] = None
+
+    def describe(self, device: str, tensors: _native.Account, others: _native.Account, ended: bool) -> Dict[str, Any]:
+        described = {
+            "format": FORMAT,
+            "tool": f"ait_llm {_native.__version__}",
+            "torch": str(torch.__version__),
+            "state": "complete" if ended else "recording",
+            "pid": os.getpid(),
+            "device": device,
+            "rank": _number("RANK"),
+            "local_rank": _number("LOCAL_RANK"),
+            "world_size": _number("WORLD_SIZE"),
+            "command": sys.argv,
+            "started": round(self.started, 3),
+            "root": self.root_type,
+            "config": self.config.as_text(),
+            "root_calls": self.root_calls,
+            "rounds": {str(each.number): each.describe() for each in self.rounds},
+            "never_ran_because": self._why_never(),
+            "not_listened_to": self.not_listened.describe(),
+            "not_stored": self.not_stored.describe(),
+            "stored_otherwise": self.stored_otherwise.describe(),
+            "errors": self.errors.describe(),
+            "tensors": _describe(tensors),
+            "other_files": _describe(others),
+        }
+        if self.replaced_by is not None:
+            described["replaced_by"] = self.replaced_by
+        return described
+
+    def _why_never(self) -> List[str]:
+        """What is known to keep hooks from being called. Modules that a model just does not use need no reason."""
+        missing = not self.rounds or any(each.expected and len(each.seen) < len(each.expected) for each in self.rounds)
+        if not missing:
+            return []
+        reasons = []
+        dynamo = sys.modules.get("torch._dynamo")
+        graphs = 0 if dynamo is None else _graphs(dynamo)
+        if graphs:
+            reasons.append(
+                f"torch.compile has compiled {graphs} graph(s) in this process, and what it compiles runs without "
+                "hooks; record with TORCHDYNAMO_DISABLE=1"
+            )
+        if any(entry["reason"] == CUDA_GRAPH for entry in self.not_stored.describe()):
+            reasons.append("CUDA graphs were captured, and their replay calls no module")
+        if self.not_listened.describe():
+            reasons.append("some modules cannot be listened to; see not_listened_to")
+        if self.root_calls == 0 and not reasons:
+            reasons.append("the model was never called")
+        return reasons
+
+
+def _describe(account: _native.Account) -> Dict[str, Any]:
+    return {
+        "submitted": account.submitted,
+        "written": account.written,
+        "failed": account.failed,
+        "submitted_bytes": account.submitted_bytes,
+        "written_bytes": account.written_bytes,
+        "first_failure": account.first_failure,
+    }
+
+
+CUDA_GRAPH = "called while a CUDA graph was captured"
+SCRIPTED = "what a scripted module calls is called without Python"
+
+
+def _graphs(dynamo: Any) -> int:
+    counters = getattr(getattr(dynamo, "utils", None), "counters", {})
+    return int(counters["stats"]["unique_graphs"]) if "stats" in counters else 0
+
+
+def _number(variable: str) -> Optional[int]:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,85 @@
+"""What the recordings of one process share: the store, the list of them, and the end of the process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, List, Optional
+
+import torch
+
+from ait_llm import _native
+from ait_llm.dump.torch_dump.dump_config import DumpConfig
+from ait_llm.dump.torch_dump.store import Store
+
+if TYPE_CHECKING:
+    from ait_llm.dump.torch_dump.session import Session
+
+
+class _Process:
+    def __init__(self) -> None:
+        self.store = Store()
+        self.sessions: List[Session] = []
+        self.lock = threading.RLock()
+        self.calls_at_exit: List[str] = []
+
+
+_process = _Process()
+_of_the_parent: List[Store] = []
+
+
+def store() -> Store:
+    return _process.store
+
+
+def add(session: Session) -> None:
+    with _process.lock:
+        _process.sessions.append(session)
+
+
+def remove(session: Session) -> None:
+    with _process.lock:
+        if session in _process.sessions:
+            _process.sessions.remove(session)
+
+
+def find(model: torch.nn.Module, config: DumpConfig) -> Optional[Session]:
+    """The session that already records this."""
+    with _process.lock:
+        return next((each for each in _process.sessions if each.model is model and each.config == config), None)
+
+
+def _end() -> None:
+    for session in list(_process.sessions):
+        session.close()
+    _native.note_end()
+
+
+def call_at_exit() -> None:
+    """Has every recording ended when the process ends. To be called when there is something to end: multiprocessing
+    forgets what was registered before or during a fork."""
+    if "atexit" not in _process.calls_at_exit:
+        _process.calls_at_exit.append("atexit")
+        atexit.unregister(_end)  # a fork's parent had it registered, too
+        atexit.register(_end)
+    # Processes that multiprocessing has started leave without the handlers of atexit, but not without these.
+    if "multiprocessing" in sys.modules and "multiprocessing" not in _process.calls_at_exit:
+        from multiprocessing import util
+
+        _process.calls_at_exit.append("multiprocessing")
+        util.Finalize(None, _end, exitpriority=0)
+
+
+def _start_over_in_child() -> None:
+    """The parent's files are the parent's affair."""
+    sessions = _process.sessions
+    _of_the_parent.append(_process.store)  # page-locked memory must not be freed in a child
+    _process.__init__()  # type: ignore[misc]
+    for session in sessions:
+        session.start_over()
+    _process.sessions = sessions
+
+
+os.register_at_fork(after_in_child=_start_over_in_child)

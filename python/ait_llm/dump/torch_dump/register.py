@@ -1,0 +1,87 @@
+"""register_hook and what it returns."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Optional
+
+from ait_llm.dump.torch_dump.dump_config import DumpConfig
+
+if TYPE_CHECKING:
+    import torch
+
+    from ait_llm.dump.torch_dump.session import Session
+
+_logger = logging.getLogger("ait_llm")
+
+
+class HookHandle:
+    """The recording of one model. `remove` ends it; so does leaving a `with` block.
+
+        with register_hook(model, config) as handle:
+            model(tokens)
+        print(handle.folder)
+    """
+
+    def __init__(self, session: Optional[Session] = None) -> None:
+        self._session = session
+
+    @property
+    def folder(self) -> Optional[str]:
+        """Where the files are: {dump_path}/ait_dump/torch_tensors/{device_id}_{PID}. None if nothing is recorded."""
+        return None if self._session is None else self._session.folder
+
+    def flush(self) -> None:
+        """Waits until everything recorded so far is on disk, manifest.json included."""
+        if self._session is not None:
+            self._session.flush()
+
+    def remove(self) -> None:
+        """Takes every hook away and waits until everything recorded is on disk. Later calls do nothing."""
+        if self._session is not None:
+            self._session.close()
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def register_hook(
+    model: torch.nn.Module,
+    config: DumpConfig,
+    hook_name: str = "dump_data",
+    *,
+    hook_type: Optional[str] = None,
+) -> HookHandle:
+    """Records what goes into and comes out of each module of `model`, as `config` says, from now on.
+
+    `model` should be the outermost module: each call of it is one round ("token"), counted from 0. The only
+    `hook_name` there is is "dump_data"; `hook_type` is another name of that parameter. Results of the model are the
+    same to the bit with and without hooks. Whatever goes wrong while recording is a warning of the logger "ait_llm"
+    and noted in manifest.json, never an exception.
+    """
+    fault = _fault(model, config, hook_name if hook_type is None else hook_type)
+    if fault is not None:
+        _logger.error("register_hook: %s; nothing will be recorded", fault)
+        return HookHandle()
+    from ait_llm.dump.torch_dump import process, session
+
+    already = process.find(model, config)
+    if already is not None:
+        _logger.warning("dump_data has been register in model.")
+        return HookHandle(already)
+    return HookHandle(session.begin(model, config))
+
+
+def _fault(model: Any, config: Any, hook: Any) -> Optional[str]:
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        return f"model must be a torch.nn.Module, not {type(model).__name__}"
+    if not isinstance(config, DumpConfig):
+        return f"config must be a DumpConfig, not {type(config).__name__}"
+    if hook != "dump_data":
+        return f"the only hook is \"dump_data\", not {hook!r}"
+    return None

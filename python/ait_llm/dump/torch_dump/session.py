@@ -1,0 +1,366 @@
+"""One model being recorded: which calls belong to which round, and when the model is listened to at all."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+import weakref
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+
+from ait_llm import _native
+from ait_llm.dump.torch_dump import determinism, leaves, module_tree, process
+from ait_llm.dump.torch_dump.apis import ApiRecorder
+from ait_llm.dump.torch_dump.dump_config import INPUTS, OUTPUTS, DumpConfig
+from ait_llm.dump.torch_dump.manifest import CUDA_GRAPH, SCRIPTED, Round
+from ait_llm.dump.torch_dump.selection import Selection
+from ait_llm.dump.torch_dump.sink import CallFiles, Sink
+from ait_llm.dump.torch_dump.taps import Tap
+
+_logger = logging.getLogger("ait_llm")
+
+
+class Call:
+    """A call of a module or function that has not returned."""
+
+    __slots__ = ("files", "name", "tap", "type_name")
+
+    def __init__(self, tap: Optional[Tap], name: str, type_name: str) -> None:
+        self.tap = tap  # None for a function
+        self.name = name
+        self.type_name = type_name
+        self.files: Optional[CallFiles] = None  # None if it is not recorded
+
+
+class _Thread(threading.local):
+    """Where one thread is."""
+
+    def __init__(self) -> None:
+        self.stack: List[Call] = []
+        self.round: Optional[Round] = None  # of the root call that it is in
+        self.busy = False  # in code of ours
+
+
+def begin(model: torch.nn.Module, config: DumpConfig) -> Session:
+    if config.seed is not None:
+        determinism.switch_on(config.seed)
+    session = Session(model, config)
+    process.add(session)
+    with session.guarded("the model"):
+        session.open()
+    return session
+
+
+class Session:
+    """Listens to `model` from `open` to `close`. Nothing that goes wrong here is allowed to reach the model.
+
+    Modules have hooks only while the latest round is one to record: outside the rounds asked for, only the root has.
+    """
+
+    def __init__(self, model: torch.nn.Module, config: DumpConfig) -> None:
+        self.config = copy.copy(config)
+        self.closed = False
+        self._model = weakref.ref(model)
+        self._selection = Selection(self.config)
+        self._apis = ApiRecorder(self, self._selection) if "api" in self.config.mode else None
+        self._taps: Dict[str, Tap] = {}
+        self._layout: Tuple[Tuple[str, int], ...] = ()
+        self._attached = False  # the modules below the root
+        self._tree: Dict[str, Any] = {}
+        self.start_over()
+
+    def start_over(self) -> None:
+        """The state of a process that has recorded nothing; in a forked child, while the hooks stay in place."""
+        model = self._model()
+        self._lock = threading.RLock()
+        self._thread = _Thread()
+        self._round: Optional[Round] = None  # of the latest root call, or the first if there was none
+        self._active = 0  # root calls under way that are recorded
+        self._ordered = False
+        root_type = "" if model is None else type(module_tree.uncompiled(model)).__name__
+        self._sink = Sink(self.config, self._selection, root_type)
+        self._sink.tree = self._tree
+
+    @property
+    def model(self) -> Optional[torch.nn.Module]:
+        return self._model()
+
+    @property
+    def folder(self) -> Optional[str]:
+        return self._sink.path
+
+    def open(self) -> None:
+        """Puts the hooks in place, and the files that do not depend on a call."""
+        with self._lock:
+            model = self._model()
+            if model is None:
+                return
+            self._look_at(model)
+            if self._sink.open(model) and 0 in self.config.token_range:
+                self._attach()
+            self._taps[module_tree.ROOT].attach(None if self._apis is None else self._apis.around)
+
+    def flush(self) -> None:
+        with self.guarded("flush"):
+            self._sink.flush()
+
+    def close(self, replaced_by: Optional[str] = None) -> None:
+        """Ends the recording; what was recorded is on disk when this returns."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            self._sink.manifest.replaced_by = replaced_by
+            for tap in self._taps.values():
+                tap.detach()
+        process.remove(self)
+        with self.guarded("the end"):
+            self._sink.close()
+
+    def step_aside(self) -> None:
+        """After `close`: leaves the folder's name to another recording."""
+        with self.guarded("the folder"):
+            self._sink.step_aside()
+
+    def guarded(self, what: str) -> _Guard:
+        return _Guard(self, what)
+
+    def trouble(self, error: BaseException, what: str) -> None:
+        """Something of ours went wrong: said once, counted always."""
+        if self._sink.manifest.errors.add(f"{type(error).__name__}: {error}"[:500], what):
+            _logger.warning("ait_llm: %s cannot be recorded: %s: %s", what, type(error).__name__, error)
+
+    # Modules
+
+    def _look_at(self, model: torch.nn.Module) -> None:
+        """Finds the modules, which may have changed since the last time."""
+        named, tree = module_tree.walk(model)
+        layout = tuple((name, id(module)) for name, module in named)
+        if layout == self._layout:
+            return
+        old, self._taps = self._taps, {}
+        for name, module in named:
+            tap = old.get(name)
+            if tap is not None and tap.module is not None and tap.module() is module:
+                del old[name]
+            else:
+                tap = self._new_tap(name, module)
+            self._taps[name] = tap
+        for tap in old.values():
+            tap.detach()
+        self._layout = layout
+        self._attached = False
+        self._tree = self._sink.tree = tree
+        self._sink.write_tree()
+
+    def _new_tap(self, name: str, module: torch.nn.Module) -> Tap:
+        inner = module_tree.uncompiled(module)
+        if isinstance(inner, torch.jit.ScriptModule):
+            self._sink.manifest.not_listened.add(SCRIPTED, name)
+        wanted = self._selection.wants_module(inner, name)
+        expected = wanted and module_tree.has_forward(inner)
+        return Tap(self, module, name, type(inner).__name__, wanted, expected)
+
+    def _attach(self) -> None:
+        if self._attached:
+            return
+        self._attached = True
+        for name, tap in self._taps.items():
+            if tap.is_root or not (tap.wanted or self._apis is not None):
+                continue
+            try:
+                tap.attach()
+            except Exception as error:
+                self._sink.manifest.not_listened.add(f"{type(error).__name__}: {error}"[:500], name)
+
+    def _detach(self) -> None:
+        self._attached = False
+        for tap in self._taps.values():
+            if not tap.is_root:
+                tap.detach()
+
+    # Rounds
+
+    def _start_round(self) -> Round:
+        with self._lock:
+            manifest = self._sink.manifest
+            number = manifest.root_calls
+            manifest.root_calls += 1
+            current = self._round
+            if current is None or number > 0:
+                current = self._round = Round(number, number in self.config.token_range)
+            _native.note_round(number, current.wanted)
+            current.started = True
+            model = self._model()
+            if current.wanted and model is not None:
+                self._look_at(model)
+                self._prepare(current)
+            if current.wanted:
+                self._attach()
+                self._active += 1
+            elif self._attached and self._active == 0:
+                self._detach()
+            return current
+
+    def _round_between(self) -> Round:
+        """Calls of modules outside any root call belong to the latest round, or the first if there was none."""
+        with self._lock:
+            if self._round is None:
+                self._round = Round(0, 0 in self.config.token_range)
+            if self._round.wanted:
+                self._prepare(self._round)
+            return self._round
+
+    def _prepare(self, current: Round) -> None:
+        rounds = self._sink.manifest.rounds
+        if rounds and rounds[-1] is current:
+            return
+        model = self._model()
+        if model is None or not self._sink.open(model):
+            current.wanted = False
+            return
+        current.expected = [name for name, tap in self._taps.items() if tap.expected]
+        rounds.append(current)
+
+    def _end_round(self, current: Round, raised: bool) -> None:
+        with self._lock:
+            current.finished, current.raised = not raised, raised
+            if not current.wanted:
+                return
+            self._active -= 1
+            self._sink.settle()
+            if not self._ordered and not raised:
+                self._ordered = True
+                module_tree.add_order(self._tree, current.order)
+                self._sink.write_tree()
+            self._sink.write_manifest()
+            self._sink.warn_of_failures()
+
+    # Calls
+
+    def enter(self, tap: Tap, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        thread = self._thread
+        if thread.busy:
+            return
+        thread.busy = True
+        try:
+            if tap.is_root and all(call.tap is not tap for call in thread.stack):
+                if thread.round is not None:
+                    self._end_round(thread.round, True)  # nobody told us that it had raised
+                thread.stack.clear()
+                thread.round = self._start_round()
+            call = Call(tap, tap.name, tap.type_name)
+            thread.stack.append(call)
+            if not tap.wanted:
+                return
+            current = thread.round or self._round_between()
+            if current.wanted:
+                self._begin_call(call, current, args, kwargs)
+        except Exception as error:
+            self.trouble(error, tap.name)
+        finally:
+            thread.busy = False
+
+    def leave(self, tap: Tap, output: Any, raised: bool) -> None:
+        thread = self._thread
+        if thread.busy:
+            return
+        thread.busy = True
+        try:
+            call = self._pop(thread, tap)
+            if call is None:
+                return
+            if call.files is not None and not raised:
+                self._end_call(call.files, output)
+                (thread.round or self._round_between()).seen.add(call.name)
+            if tap.is_root and thread.round is not None and all(other.tap is not tap for other in thread.stack):
+                current, thread.round = thread.round, None
+                thread.stack.clear()
+                self._end_round(current, raised)
+        except Exception as error:
+            self.trouble(error, tap.name)
+        finally:
+            thread.busy = False
+
+    def enter_api(
+        self, name: str, type_name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any]
+    ) -> Optional[CallFiles]:
+        """None if this call is not to be recorded."""
+        thread = self._thread
+        current = thread.round
+        if thread.busy or current is None or not current.wanted or not thread.stack:
+            return None
+        full = f"{thread.stack[-1].name}.{name}"
+        if not self._selection.wants_name(full):
+            return None
+        with self.guarded(full):
+            call = Call(None, full, type_name)
+            self._begin_call(call, current, args, kwargs)
+            return call.files
+        return None
+
+    def leave_api(self, files: CallFiles, output: Any) -> None:
+        with self.guarded(files.name):
+            self._end_call(files, output)
+
+    @staticmethod
+    def _pop(thread: _Thread, tap: Tap) -> Optional[Call]:
+        """The latest call of this tap; those above it have raised something that a caller caught."""
+        for index in range(len(thread.stack) - 1, -1, -1):
+            if thread.stack[index].tap is tap:
+                call = thread.stack[index]
+                del thread.stack[index:]
+                return call
+        return None
+
+    def _begin_call(self, call: Call, current: Round, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        hindrance = _hindrance()
+        if hindrance is not None:
+            self._sink.manifest.not_stored.add(hindrance, f"{current.number}/{call.name}")
+            return
+        with self._lock:
+            if call.tap is None:
+                suffix = current.suffix_of_function(call.name, self._taps)
+            else:
+                suffix = current.suffix_of_module(call.name)
+                current.order.setdefault(call.name, len(current.order))
+        place = f"{current.number}/{leaves.file_name(call.name)}{suffix}"
+        call.files = self._sink.files_of(place, call.name, call.type_name)
+        if self.config.tensor_part != OUTPUTS:
+            self._sink.record(call.files, leaves.of_arguments(args, kwargs))
+
+    def _end_call(self, files: CallFiles, output: Any) -> None:
+        if self.config.tensor_part != INPUTS:
+            self._sink.record(files, leaves.of_output(output))
+        self._sink.end_call(files)
+
+
+class _Guard:
+    """Inside it nothing can go wrong for the caller, and our own calls are not recorded."""
+
+    def __init__(self, session: Session, what: str) -> None:
+        self._session = session
+        self._what = what
+
+    def __enter__(self) -> None:
+        self._thread = self._session._thread
+        self._busy = self._thread.busy
+        self._thread.busy = True
+
+    def __exit__(self, _kind: Any, error: Optional[BaseException], _trace: Any) -> bool:
+        self._thread.busy = self._busy
+        if isinstance(error, Exception):
+            self._session.trouble(error, self._what)
+            return True
+        return False
+
+
+def _hindrance() -> Optional[str]:
+    """Why tensors cannot be looked at right now."""
+    if torch._C._get_tracing_state() is not None:
+        return "called while torch.jit traced the model"
+    if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+        return CUDA_GRAPH
+    return None

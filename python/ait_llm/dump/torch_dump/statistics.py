@@ -1,0 +1,126 @@
+"""statistics.csv: extremes, mean and norm of each tensor of a call."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import re
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import torch
+
+from ait_llm import _native
+from ait_llm.dump.torch_dump.store import operand
+
+FILE = "statistics.csv"
+COLUMNS = (
+    "NodeName", "NodeType", "InputOutput", "Index", "DataType", "Shape", "Max", "Min", "Mean", "L2Norm", "File",
+)
+MAX_PENDING = 4096
+"""Of tensors whose statistics are still on a device."""
+
+MAX_WIDENED = 1 << 25
+"""Elements that are made float64 at once: 256 MiB."""
+
+# Maximum, minimum, mean, norm.
+Values = Tuple[float, float, float, float]
+# Maximum, minimum, sum, norm, still on their device.
+Reduced = Tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class Row:
+    """A line of a table, and its numbers as soon as they are known."""
+
+    def __init__(self, name: str, type_name: str, stem: str, tensor: torch.Tensor) -> None:
+        self._texts = (name, type_name, *_place(stem), tensor.dtype, tuple(tensor.shape))
+        self._stem = stem
+        self.values: Optional[Values] = None
+
+    def cells(self) -> List[Any]:
+        numbers = [""] * 4 if self.values is None else [_native.number_text(value) for value in self.values]
+        return [*self._texts, *numbers, self._stem]
+
+
+@functools.lru_cache(maxsize=4096)
+def _place(stem: str) -> Tuple[str, int]:
+    """As the older tools have it: input or output, and the last number of the file's name."""
+    numbers = re.findall(r"\d+", stem)
+    return "Input" if stem.startswith("input") else "Output", int(numbers[-1]) if numbers else 0
+
+
+def table(rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text)  # lines end in \r\n, as those of the older tools
+    writer.writerow(COLUMNS)
+    writer.writerows(row.cells() for row in rows)
+    return text.getvalue()
+
+
+def measure(tensor: torch.Tensor) -> Optional[Values]:
+    """Of a plain tensor on the CPU."""
+    if tensor.numel() == 0:
+        return None
+    found = _native.statistics(operand(tensor), 1)
+    return found.maximum, found.minimum, found.mean, found.l2_norm
+
+
+class OnDevice:
+    """Statistics of tensors where they are: to move a tensor off its device takes longer than to look at it there.
+
+    Sums are in float64, as on the CPU; their order is the device's. Results are fetched together, so that nobody waits
+    for the device in between.
+    """
+
+    def __init__(self) -> None:
+        self._pending: List[Tuple[Row, int, Reduced]] = []
+
+    @staticmethod
+    def takes(tensor: torch.Tensor) -> bool:
+        """Other devices have no float64, or pretend to."""
+        return tensor.device.type == "cuda"
+
+    @property
+    def pending(self) -> int:
+        return len(self._pending)
+
+    @property
+    def full(self) -> bool:
+        return len(self._pending) >= MAX_PENDING
+
+    def add(self, row: Row, tensor: torch.Tensor) -> None:
+        if tensor.numel() == 0:
+            return
+        with torch.no_grad():
+            if tensor.is_complex():
+                tensor = torch.view_as_real(tensor)
+            self._pending.append((row, tensor.numel(), _reduce(tensor)))
+
+    def fetch(self) -> None:
+        """Fills in the numbers of every row so far."""
+        pending, self._pending = self._pending, []
+        by_kind: Dict[Tuple[torch.device, torch.dtype], List[Tuple[Row, int, Reduced]]] = {}
+        for entry in pending:
+            high = entry[2][0]
+            by_kind.setdefault((high.device, high.dtype), []).append(entry)
+        for entries in by_kind.values():
+            # One copy of all the numbers of a kind, not one for each.
+            columns = [torch.stack(column).tolist() for column in zip(*(reduced for _, _, reduced in entries))]
+            for (row, elements, _), high, low, total, norm in zip(entries, *columns):
+                row.values = (float(high), float(low), total / elements, norm)
+
+
+def _reduce(tensor: torch.Tensor) -> Reduced:
+    """As few calls as possible: on small tensors each costs more than its work."""
+    if tensor.numel() > MAX_WIDENED:
+        highs, lows, totals, norms = zip(*(_reduce(part) for part in tensor.reshape(-1).split(MAX_WIDENED)))
+        low, high = torch.stack(lows).amin(), torch.stack(highs).amax()
+        return high, low, torch.stack(totals).sum(), torch.linalg.vector_norm(torch.stack(norms))
+    if tensor.element_size() == 1 and tensor.is_floating_point():
+        tensor = tensor.to(torch.float32)  # 8-bit floats can do next to nothing
+    elif not tensor.is_floating_point():
+        tensor = tensor.to(torch.float64)
+    low, high = torch.aminmax(tensor)
+    # The norm is that of the finite elements, as on the CPU.
+    finite = torch.nan_to_num(tensor, nan=0.0, posinf=0.0, neginf=0.0)
+    return high, low, tensor.sum(dtype=torch.float64), torch.linalg.vector_norm(finite, dtype=torch.float64)

@@ -1,0 +1,118 @@
+"""From a tensor to its file: which tensors can be stored, how they get off their device, and who writes them."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Optional, Tuple
+
+import torch
+
+from ait_llm import _native
+from ait_llm.dump.torch_dump.pinned import PinnedLane
+
+MAX_WRITERS = 4
+QUEUED_BYTES_PER_WRITER = 64 << 20
+"""How much may wait to be written before a hook waits, too."""
+
+_PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+
+# torch's own int4 is a type without operations, not the packed int4 of ait.
+dtype_names: Dict[torch.dtype, str] = {
+    getattr(torch, name): name for name in _native.dtypes if name != "int4" and hasattr(torch, name)
+}
+"""Those that can be stored, in ait's words."""
+
+
+class NotStorable(Exception):
+    """Says why in one sentence."""
+
+
+def plain(tensor: torch.Tensor) -> Tuple[torch.Tensor, Optional[str]]:
+    """The dense tensor that is written for `tensor`, and how it differs from it, if it does."""
+    note = None
+    if type(tensor) not in _PLAIN_TYPES:
+        tensor, note = _unwrapped(tensor)
+    if tensor.is_quantized:
+        tensor, note = tensor.detach().dequantize(), f"{tensor.dtype} is stored as the float32 that it stands for"
+    if tensor.layout != torch.strided:
+        if not tensor.is_mkldnn:
+            raise NotStorable(f"tensors of the layout {tensor.layout} are not stored")
+        tensor, note = tensor.detach().to_dense(), "oneDNN's own layout is stored as an ordinary tensor"
+    if tensor.device.type == "meta":
+        raise NotStorable("tensors on the device meta have no data")
+    if tensor.dtype not in dtype_names:
+        raise NotStorable(f"there is no way to store {tensor.dtype}")
+    if tensor.is_nested:
+        raise NotStorable("nested tensors are not stored")
+    if tensor.is_conj():
+        tensor = tensor.detach().resolve_conj()
+    if tensor.is_neg():
+        tensor = tensor.detach().resolve_neg()
+    return tensor, note
+
+
+def _unwrapped(tensor: torch.Tensor) -> Tuple[torch.Tensor, Optional[str]]:
+    name = type(tensor).__name__
+    local = getattr(tensor, "_local_tensor", None)
+    if isinstance(local, torch.Tensor):  # DTensor
+        inner, note = plain(local)
+        return inner, note or f"of a {name} only this rank's part is stored"
+    if hasattr(tensor, "__tensor_flatten__") or name == "FakeTensor":
+        raise NotStorable(f"{name} has no data of its own")
+    return tensor.as_subclass(torch.Tensor), None
+
+
+def operand(tensor: torch.Tensor) -> _native.Operand:
+    """Of a plain tensor on the CPU."""
+    address = tensor.data_ptr()
+    if address == 0 and tensor.numel() > 0:
+        raise NotStorable("its memory has been freed")
+    return _native.Operand.over(tensor, address, dtype_names[tensor.dtype], tensor.shape, tensor.stride(), False)
+
+
+class Store:
+    """Writes for all recordings of this process. A forked child makes a new one."""
+
+    def __init__(self) -> None:
+        self._writers = max(1, min(MAX_WRITERS, _cores() // 4))
+        self._native: Optional[_native.TorchRecorder] = None
+        self._lanes: Dict[torch.device, Optional[PinnedLane]] = {}
+
+    @property
+    def native(self) -> _native.TorchRecorder:
+        if self._native is None:
+            self._native = _native.TorchRecorder(QUEUED_BYTES_PER_WRITER * self._writers, self._writers)
+        return self._native
+
+    def submit(self, account: _native.Account, path: str, tensor: torch.Tensor) -> None:
+        """`tensor` is plain. It may change as soon as this returns."""
+        file = os.fsencode(path)
+        if tensor.device.type != "cpu":
+            lane = self._lane(tensor.device)
+            if lane is not None and lane.submit(self.native, account, file, tensor):
+                return
+            tensor = tensor.cpu()
+        self.native.submit(account, file, operand(tensor))
+
+    def submit_text(self, account: _native.Account, path: str, text: str) -> None:
+        self.native.submit_text(account, os.fsencode(path), text.encode(errors="surrogateescape"))
+
+    def hand_over(self) -> None:
+        """Waits for copies off the devices, not for the writing."""
+        for lane in list(self._lanes.values()):
+            if lane is not None:
+                lane.hand_over(self.native)
+
+    def flush(self) -> None:
+        if self._native is not None:
+            self.hand_over()
+            self._native.flush()
+
+    def _lane(self, device: torch.device) -> Optional[PinnedLane]:
+        if device not in self._lanes:
+            self._lanes[device] = PinnedLane.for_device(device)
+        return self._lanes[device]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

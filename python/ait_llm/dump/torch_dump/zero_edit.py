@@ -1,0 +1,157 @@
+"""Recording every model of a process, without a word from the script. Called by startup/sitecustomize.py."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import sys
+import threading
+import weakref
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import torch
+
+from ait_llm.dump.torch_dump import module_tree, session
+from ait_llm.dump.torch_dump.dump_config import DumpConfig
+from ait_llm.dump.torch_dump.taps import is_compiling
+
+MAX_ROOTS = 64
+"""A script that makes modules for every call would fill the disk with folders."""
+
+
+class TokenRanges:
+    """Rounds as pairs of first and last: "1,3,7,7"."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            numbers = [int(each) for each in text.split(",")]
+        except ValueError:
+            numbers = []
+        self._pairs: List[Tuple[int, int]] = list(zip(numbers[::2], numbers[1::2]))
+        if not numbers or len(numbers) % 2 or any(not 0 <= first <= last for first, last in self._pairs):
+            raise ValueError(f"AIT_TORCH_TOKEN_RANGE must be pairs of first and last round such as 1,3, not {text!r}")
+        self._text = text
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and any(first <= number <= last for first, last in self._pairs)
+
+    def __str__(self) -> str:
+        return self._text
+
+
+def config_of(environ: Mapping[str, str]) -> DumpConfig:
+    def optional(name: str) -> Optional[int]:
+        text = environ.get(name, "")
+        try:
+            return int(text) if text else None
+        except ValueError:
+            raise ValueError(f"{name} must be an integer, not {text!r}") from None
+
+    def integer(name: str, default: int) -> int:
+        found = optional(name)
+        return default if found is None else found
+
+    config = DumpConfig(
+        environ["AIT_TORCH_DUMP_PATH"],
+        tensor_part=integer("AIT_TORCH_TENSOR_PART", 2),
+        device_id=optional("AIT_TORCH_DEVICE_ID"),
+        dump_statistics_mode=integer("AIT_TORCH_STATISTICS", 0),
+        mode=(environ.get("AIT_TORCH_MODE") or "module").split(","),
+        layer_name=environ.get("AIT_TORCH_LAYER_NAME") or None,
+        dump_weight=bool(integer("AIT_TORCH_WEIGHTS", 0)),
+        seed=optional("AIT_TORCH_SEED"),
+    )
+    config.token_range = TokenRanges(environ.get("AIT_TORCH_TOKEN_RANGE") or "0,0")
+    config.class_names = [each for each in environ.get("AIT_TORCH_MODULE_LIST", "").split(",") if each]
+    return config
+
+
+class Roots:
+    """The outermost modules called so far."""
+
+    def __init__(self, config: DumpConfig) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._members: Dict[int, Any] = {}  # modules of all roots, by id; weak references
+        self._sessions: List[session.Session] = []
+        self._too_many = False
+
+    def renew_lock(self) -> None:
+        """In a forked child, where nobody would ever release it."""
+        self._lock = threading.Lock()
+
+    def see(self, module: torch.nn.Module) -> None:
+        known = self._members.get(id(module))
+        if known is not None and known() is module:
+            return
+        if self._too_many or getattr(module, "_is_replica", False) or _is_stateless_leaf(module):
+            return
+        with self._lock:
+            self._add(module)
+
+    def _add(self, module: torch.nn.Module) -> None:
+        if len(self._sessions) == MAX_ROOTS:
+            self._too_many = True
+            _say(f"only the first {MAX_ROOTS} models of this process are recorded")
+            return
+        inside = list(module.modules())
+        parts = {id(each) for each in inside}
+        for other in self._sessions:
+            # Called on its own before the model that it is a part of: an encoder, an embedding.
+            if not other.closed and other.model is not None and id(other.model) in parts:
+                other.close(replaced_by=type(module_tree.uncompiled(module)).__name__)
+                other.step_aside()
+        self._sessions.append(session.begin(module, self._config))
+        for each in inside:
+            self._members[id(each)] = weakref.ref(each)
+
+
+def _is_stateless_leaf(module: torch.nn.Module) -> bool:
+    """A loss or an activation that a script calls itself is no model."""
+    return not any(True for kind in (module.children(), module.parameters(), module.buffers()) for _ in kind)
+
+
+class _Depth(threading.local):
+    inside = False
+
+
+def start(environ: Mapping[str, str]) -> None:
+    """From now on each outermost module call of a thread is recorded."""
+    roots = Roots(config_of(environ))
+    os.register_at_fork(after_in_child=roots.renew_lock)
+    depth = _Depth()
+    original = torch.nn.Module.__call__
+
+    @functools.wraps(original)
+    def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling() or depth.inside:
+            return original(module, *args, **kwargs)
+        depth.inside = True
+        try:
+            _guarded(roots.see, module)
+            return original(module, *args, **kwargs)
+        finally:
+            depth.inside = False
+
+    torch.nn.Module.__call__ = call  # type: ignore[method-assign]
+    _show_warnings()
+
+
+def _guarded(function: Any, module: torch.nn.Module) -> None:
+    try:
+        function(module)
+    except Exception as error:
+        _say(f"{type(module).__name__} is not recorded: {type(error).__name__}: {error}")
+
+
+def _say(words: str) -> None:
+    print(f"ait: {words}", file=sys.stderr, flush=True)
+
+
+def _show_warnings() -> None:
+    """What ait_llm has to say is for the person who started the recording, however the script sets up its logging."""
+    logger = logging.getLogger("ait_llm")
+    if not logger.handlers:
+        logger.addHandler(logging.StreamHandler())
+        logger.propagate = False

@@ -1,0 +1,125 @@
+"""Records the torch models of a script that knows nothing of it.
+
+Put the folder of this file first on PYTHONPATH and say what to record; `ait llm dump --probe torch` does both. Python
+imports this module when it starts, before the script. It waits until the script imports torch, and a script that never
+does pays nothing. The outermost module that a thread calls is the root of a recording, as if register_hook had been
+called for it; see docs/torch_dump.md.
+
+    AIT_TORCH_DUMP_PATH    the folder in which ait_dump/torch_tensors is made; without it nothing is recorded
+    AIT_TORCH_TOKEN_RANGE  rounds to record, first and last of each stretch: "1,3,7,7" for 1, 2, 3 and 7; default "0,0"
+    AIT_TORCH_MODULE_LIST  how the names of module classes to record begin, in upper or lower case: "linear,llamamlp"
+    AIT_TORCH_LAYER_NAME   full name of what to record, * for anything: "root.model.layers.0.*"
+    AIT_TORCH_TENSOR_PART  0 inputs, 1 outputs, 2 both (default)
+    AIT_TORCH_DEVICE_ID    only models on this device; those on the CPU in any case
+    AIT_TORCH_STATISTICS   0 tensors (default), 1 statistics in their place, 2 both
+    AIT_TORCH_MODE         "module" (default), "api" or "module,api"
+    AIT_TORCH_WEIGHTS      1: the parameters, too
+    AIT_TORCH_SEED         an integer: deterministic computing with this seed
+
+A sitecustomize that would have been imported without this one is imported, too. Whatever goes wrong here is one line on
+stderr, and the script runs on. Nothing here may need a newer Python than the script's.
+"""
+
+import os
+import sys
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def _say(words):
+    try:
+        sys.stderr.write("ait: torch models of this process are not recorded: %s\n" % (words,))
+        sys.stderr.flush()
+    except Exception:  # stderr is closed, say
+        pass
+
+
+class _TorchWatch(object):
+    """Stands first in sys.meta_path until torch is imported."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        import importlib.util
+
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            try:
+                _run_after(spec.loader, _start)
+            except Exception as error:
+                _say(error)
+        return spec
+
+
+def _run_after(loader, function):
+    """Calls `function` when the loader has executed its module."""
+    execute = loader.exec_module
+
+    def exec_module(module):
+        del loader.exec_module
+        execute(module)
+        function()
+
+    loader.exec_module = exec_module
+
+
+def _start():
+    try:
+        _import_ait_llm()
+        from ait_llm.dump.torch_dump import zero_edit
+
+        zero_edit.start(os.environ)
+    except Exception as error:
+        _say("%s: %s" % (type(error).__name__, error))
+
+
+def _import_ait_llm():
+    """The package that this file belongs to, without changing where the script finds its own."""
+    if "ait_llm" in sys.modules:
+        return
+    try:
+        _import_from(os.path.dirname(_FOLDER))
+        return
+    except ImportError as error:
+        failure = error
+    for name in [name for name in sys.modules if name.split(".")[0] == "ait_llm"]:
+        del sys.modules[name]
+    try:  # perhaps the script's Python has one that was built for it
+        import ait_llm.dump.torch_dump  # noqa: F401
+    except ImportError:
+        version = "%d.%d" % sys.version_info[:2]
+        raise ImportError("ait_llm cannot be imported by this Python %s (%s); install it there" % (version, failure))
+
+
+def _import_from(folder):
+    import importlib.util
+
+    path = os.path.join(folder, "__init__.py")
+    spec = importlib.util.spec_from_file_location("ait_llm", path, submodule_search_locations=[folder])
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["ait_llm"] = module
+    spec.loader.exec_module(module)
+
+
+def _import_the_other():
+    """The sitecustomize that this one hides, under its own name. What it raises is for Python to report, as always."""
+    import importlib.machinery
+    import importlib.util
+
+    others = [entry for entry in sys.path if os.path.abspath(entry or ".") != _FOLDER]
+    sys.path[:] = others
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+if os.environ.get("AIT_TORCH_DUMP_PATH"):
+    if "torch" in sys.modules:
+        _start()
+    else:
+        sys.meta_path.insert(0, _TorchWatch())
+_import_the_other()

@@ -1,0 +1,25 @@
+// What the torch recorder says of a run: each of its folders has a manifest of its own
+// (docs/torch_dump.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ait::cli {
+
+struct TorchRun {
+  std::vector<std::string> folders;  // below the dump: "torch_tensors/cpu_4711"
+  uint64_t modules_expected = 0;     // over all rounds that were recorded
+  uint64_t modules_seen = 0;
+  std::vector<std::string> notes;  // why modules never ran, what could not be stored
+};
+
+// Those of the given processes. A manifest that cannot be read is a note.
+TorchRun read_torch_run(const std::string& dump, const std::vector<uint64_t>& pids);
+
+// Whether a folder of torch_tensors belongs to a process: {device}_{pid}, or with a number behind
+// it where the process recorded several models.
+bool is_torch_folder_of(const std::string& name, const std::string& pid);
+
+}  // namespace ait::cli
