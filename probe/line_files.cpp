@@ -21,6 +21,25 @@ bool is_older_than(const char* path, uint64_t nanos) {
          nanos;
 }
 
+// Which file is open under a number; all zero where none is.
+struct Identity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t names = 0;  // 0: deleted
+};
+
+Identity identify(int fd) {
+  struct statx status{};
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_NLINK, &status) != 0)
+    return {};
+  return {uint64_t{status.stx_dev_major} << 32 | status.stx_dev_minor, status.stx_ino,
+          status.stx_nlink};
+}
+
+bool is_ours(const LineFiles::File& file, const Identity& now) {
+  return now.device == file.device && now.inode == file.inode;
+}
+
 uint64_t count_lines(const char* path) {
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
@@ -40,13 +59,15 @@ LineFiles::File* LineFiles::open(const char* stem, uint64_t round, const char* s
   File* oldest = &files_[0];
   for (File& file : files_) {
     if (file.fd >= 0 && file.round == round) {
-      file.used = ++clock_;
-      return &file;
+      if (const Identity now = identify(file.fd); is_ours(file, now) && now.names > 0) {
+        file.used = ++clock_;
+        return &file;
+      }
+      close(file);
     }
     if (file.used < oldest->used) oldest = &file;
   }
-  if (oldest->fd >= 0) ::close(oldest->fd);
-  *oldest = {};
+  close(*oldest);
 
   const int length = std::snprintf(path_, sizeof path_, "%s%llu%s", stem,
                                    static_cast<unsigned long long>(round), suffix);
@@ -59,6 +80,9 @@ LineFiles::File* LineFiles::open(const char* stem, uint64_t round, const char* s
     status = {errno, "open the file"};
     return nullptr;
   }
+  const Identity identity = identify(oldest->fd);
+  oldest->device = identity.device;
+  oldest->inode = identity.inode;
   oldest->round = round;
   oldest->used = ++clock_;
   oldest->lines = count_lines(path_);
@@ -68,6 +92,11 @@ LineFiles::File* LineFiles::open(const char* stem, uint64_t round, const char* s
     status = append(*oldest, line);
   }
   return status.ok() ? oldest : nullptr;
+}
+
+void LineFiles::close(File& file) {
+  if (file.fd >= 0 && is_ours(file, identify(file.fd))) ::close(file.fd);
+  file = {};
 }
 
 record::WriteStatus LineFiles::append(File& file, const record::ByteBuffer& line) {

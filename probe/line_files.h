@@ -1,7 +1,8 @@
 // Files that grow line by line, one for each round: tables and statistics.
 //
 // A few are kept open, since operations of one round come together; one that was closed meanwhile
-// is opened again and its lines are counted. Not thread-safe.
+// is opened again and its lines are counted. So is one that the host has closed or somebody has
+// deleted: the number may belong to a file of the host by now. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +19,8 @@ class LineFiles {
     uint64_t round = 0;
     uint64_t lines = 0;
     uint64_t used = 0;
+    uint64_t device = 0;
+    uint64_t inode = 0;
     int fd = -1;
   };
 
@@ -33,6 +36,8 @@ class LineFiles {
  private:
   static constexpr size_t kOpenFiles = 4;
   static constexpr size_t kPathBytes = 4096;
+
+  static void close(File& file);
 
   File files_[kOpenFiles];
   uint64_t clock_ = 0;

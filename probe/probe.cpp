@@ -196,6 +196,13 @@ void save_graph(const char* kind, uint64_t& next, std::string_view name, std::st
   save_record(status, path, {header.data(), header.size()}, json.data(), json.size());
 }
 
+// Under `lines_mutex`.
+bool is_reported(const Process& self, std::string_view model) {
+  for (const ModelName* name = self.models; name != nullptr; name = name->next)
+    if (std::string_view(name->text, name->bytes) == model) return true;
+  return false;
+}
+
 }  // namespace
 
 bool is_operation_wanted(const int64_t* ids, size_t count, std::string_view type) {
@@ -348,18 +355,17 @@ bool is_model_wanted(std::string_view model) {
   if (!entry) return false;
   Process& self = process();
   const Lock lock(lines_mutex);
-  for (const ModelName* name = self.models; name != nullptr; name = name->next)
-    if (std::string_view(name->text, name->bytes) == model) return false;
-  return true;
+  return !is_reported(self, model);
 }
 
 void save_model_graph(std::string_view model, std::string_view json) {
-  if (!settings().models || !is_model_wanted(model)) return;
+  if (!settings().models) return;
   const Entry entry;
   if (!entry) return;
   Process& self = process();
   {
     const Lock lock(lines_mutex);
+    if (is_reported(self, model)) return;  // by another thread, since it was asked for
     auto* name = static_cast<ModelName*>(std::malloc(sizeof(ModelName) + model.size()));
     if (name != nullptr) {
       char* text = reinterpret_cast<char*>(name + 1);

@@ -1,8 +1,10 @@
 #include "process.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,21 +20,15 @@ namespace {
 pthread_mutex_t making_mutex = PTHREAD_MUTEX_INITIALIZER;
 std::atomic<const Settings*> the_settings{nullptr};
 std::atomic<Process*> the_process{nullptr};
-std::atomic<record::Writer*> the_writer{nullptr};
 std::atomic<bool> exiting{false};
-bool fork_handlers_installed = false;
 
 __attribute__((tls_model("initial-exec"))) __thread bool inside = false;
+// This thread may have raised SIGPIPE or SIGXFSZ against itself.
+__attribute__((tls_model("initial-exec"))) __thread bool write_failed = false;
 
+alignas(record::Writer) char the_writer[sizeof(record::Writer)];
 // Used when there is no memory for another.
 alignas(Process) char spare_process[sizeof(Process)];
-alignas(record::Writer) char spare_writer[sizeof(record::Writer)];
-
-template <typename T>
-void* memory_for(char (&spare)[sizeof(T)]) {
-  void* memory = std::malloc(sizeof(T));
-  return memory == nullptr ? spare : memory;
-}
 
 // No lock may be held by a thread that the child will not have. The child starts over: the ledger,
 // the tables and the counts are the parent's.
@@ -49,23 +45,27 @@ void after_fork_in_child() {
   after_fork();
 }
 
-void install_fork_handlers() {
-  if (fork_handlers_installed) return;
-  fork_handlers_installed = true;
+// The only thing that happens when the library is loaded: a thread may fork while another makes its
+// first call, and handlers that came with that call would come too late for it. The writer's are
+// registered before ours, so that `making_mutex` is taken before its locks, as everywhere.
+__attribute__((constructor)) void arrive() {
+  new (the_writer) record::Writer;
   ::pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 void say(const char* text, int length) {
   if (length <= 0) return;
-  if (::write(STDERR_FILENO, text, static_cast<size_t>(length)) < 0) return;  // nobody to tell
+  if (::write(STDERR_FILENO, text, static_cast<size_t>(length)) < 0) write_failed = true;
 }
 
 Process* make_process(const Settings& settings) {
-  auto* process = new (memory_for<Process>(spare_process)) Process;
+  void* memory = std::malloc(sizeof(Process));
+  auto* process = new (memory == nullptr ? spare_process : memory) Process;
   process->pid = static_cast<uint64_t>(::getpid());
   process->ledger =
       record::open_ledger(settings.active() ? settings.scratch : nullptr, process->pid);
   char text[512];
+  write_failed |= process->ledger->shared == 0;
   if (settings.active() && settings.scratch != nullptr && process->ledger->shared == 0)
     say(text, std::snprintf(text, sizeof text,
                             "ait probe: process %llu cannot keep its counts in %s; the summary "
@@ -78,10 +78,22 @@ Process* make_process(const Settings& settings) {
   return process;
 }
 
+// A file that may not grow and a pipe that nobody reads not only fail: their signals wait for this
+// thread to let signals in again, and would end the host. What the host blocks itself may be its
+// own and stays.
+void drop_signals_of_failed_writes(const sigset_t& blocked_by_host) {
+  sigset_t ours;
+  ::sigemptyset(&ours);
+  for (const int signal : {SIGPIPE, SIGXFSZ})
+    if (::sigismember(&blocked_by_host, signal) == 0) ::sigaddset(&ours, signal);
+  const timespec now{};
+  while (::sigtimedwait(&ours, nullptr, &now) > 0) {
+  }
+}
+
 void finish() {
   if (Process* process = the_process.load(std::memory_order_acquire); process != nullptr) {
-    if (record::Writer* writer = the_writer.load(std::memory_order_acquire); writer != nullptr)
-      writer->flush();
+    writer().flush();
     __atomic_store_n(&process->ledger->ended, 1, __ATOMIC_RELEASE);
   }
 }
@@ -121,26 +133,16 @@ Process& process() {
   const Lock lock(making_mutex);
   ready = the_process.load(std::memory_order_relaxed);
   if (ready == nullptr) {
-    install_fork_handlers();
     ready = make_process(wanted);
     the_process.store(ready, std::memory_order_release);
   }
   return *ready;
 }
 
-record::Writer& writer() {
-  record::Writer* ready = the_writer.load(std::memory_order_acquire);
-  if (ready != nullptr) return *ready;
-  const Lock lock(making_mutex);
-  ready = the_writer.load(std::memory_order_relaxed);
-  if (ready == nullptr) {
-    ready = new (memory_for<record::Writer>(spare_writer)) record::Writer;
-    the_writer.store(ready, std::memory_order_release);
-  }
-  return *ready;
-}
+record::Writer& writer() { return *std::launder(reinterpret_cast<record::Writer*>(the_writer)); }
 
 void report_failure(Process& process, record::WriteStatus status, const char* path) {
+  write_failed = true;
   if (!record::note_failure(*process.ledger, status.error_number, status.step, path)) return;
   char reason[128];
   char text[1536];
@@ -160,18 +162,26 @@ void submit(const record::Job& job) {
 
 Entry::Entry() : entered_(!inside) {
   if (!entered_) return;
-  inside = true;
+  errno_before_ = errno;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before_);
   sigset_t blocked;
   ::sigfillset(&blocked);
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
     ::sigdelset(&blocked, signal);
   ::sigprocmask(SIG_BLOCK, &blocked, &signals_before_);
+  inside = true;
 }
 
 Entry::~Entry() {
   if (!entered_) return;
-  ::sigprocmask(SIG_SETMASK, &signals_before_, nullptr);
+  if (write_failed) drop_signals_of_failed_writes(signals_before_);
+  write_failed = false;
+  // First of all: a handler that waited until now may record, or end the host with handlers that
+  // do.
   inside = false;
+  ::sigprocmask(SIG_SETMASK, &signals_before_, nullptr);
+  ::pthread_setcancelstate(cancel_before_, nullptr);
+  errno = errno_before_;
 }
 
 }  // namespace ait::probe

@@ -51,7 +51,8 @@ void submit(const record::Job& job);
 // Around everything that takes a lock or writes. False inside itself: a host whose memory or file
 // functions lead back into the library must not meet its own lock. Signals wait meanwhile, because
 // a handler that calls exit() would wait for a lock that its own thread holds; those that report a
-// fault of the code itself do not.
+// fault of the code itself do not. So does pthread_cancel, which would end the thread with the lock
+// in its hands. The host finds errno as it was, and no signal that only our writing has caused.
 class Entry {
  public:
   Entry();
@@ -63,6 +64,8 @@ class Entry {
 
  private:
   bool entered_;
+  int errno_before_ = 0;
+  int cancel_before_ = 0;
   sigset_t signals_before_;
 };
 

@@ -26,6 +26,18 @@ std::atomic<uint32_t> next_temporary{0};
 
 WriteStatus failed(const char* step, int error_number = errno) { return {error_number, step}; }
 
+// open(), but never with the number of a standard stream that the host has closed: what is printed
+// would end up in our file.
+int open_file(const char* path, int flags) {
+  const int fd = ::open(path, flags, kFileMode);
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const int higher = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error_number = errno;
+  ::close(fd);
+  errno = error_number;
+  return higher;
+}
+
 // 0 if a file may be put at `path`. rename() would happily replace /dev/null.
 int target_error(const char* path) {
   // statx and not stat, whose symbol asks for glibc 2.33.
@@ -47,7 +59,7 @@ int open_temporary(const char* path, char (&name)[PATH_MAX]) {
       errno = ENAMETOOLONG;
       return -1;
     }
-    const int fd = ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+    const int fd = open_file(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;
@@ -112,9 +124,9 @@ WriteStatus create_parents(const char* path) {
 int open_for_lines(const char* path, bool truncate) {
   const int flags =
       O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (truncate ? O_TRUNC : 0);
-  const int fd = ::open(path, flags, kFileMode);
+  const int fd = open_file(path, flags);
   if (fd >= 0 || errno != ENOENT || !create_parents(path).ok()) return fd;
-  return ::open(path, flags, kFileMode);
+  return open_file(path, flags);
 }
 
 // A line that the disk has no room for is taken back as far as it got: readers would take it for

@@ -23,7 +23,7 @@ struct Ledger {
   uint64_t pid = 0;
   uint64_t incarnation = 0;  // the n of the file's name
   uint64_t shared = 0;       // 1: other processes can read it
-  uint64_t start_nanos = 0;  // since 1970, by the clock that files are dated with
+  uint64_t start_nanos = 0;  // since 1970, by the clock that its disk dates files with
 
   // 1 once everything announced so far has been dealt with and the process is about to leave.
   uint64_t ended = 0;

@@ -96,5 +96,6 @@ def problems(library, nm="nm", objdump="objdump"):
 
 if __name__ == "__main__":
     wrong = problems(*sys.argv[1:])
-    print("\n".join(wrong))
+    for line in wrong:
+        print(line)
     sys.exit(1 if wrong else 0)

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -117,6 +118,18 @@ TEST_F(AtomicFile, SaysWhichStepFailed) {
   EXPECT_EQ(write(folder_ / std::string(300, 'x'), "text").error_number, ENAMETOOLONG);
   EXPECT_EQ(write("/proc/ait/x", "text").error_number, ENOENT);
   EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(AtomicFile, NeverTakesTheNumberOfAStandardStream) {
+  const std::string path = folder_ / "lines";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
+    ::_exit(open_for_lines(path.c_str(), false) > STDERR_FILENO ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST_F(AtomicFile, NeverShowsHalfAFileToAReader) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,13 @@
 #include <vector>
 
 #include "record/atomic_file.h"
+
+// A clock that is an hour ahead of the disk's.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  const auto status = static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
+  if (clock == CLOCK_REALTIME_COARSE) time->tv_sec += 3600;
+  return status;
+}
 
 namespace ait::record {
 namespace {
@@ -69,6 +77,16 @@ TEST_F(LedgerTest, LivesInMemoryWhereNoFileCanBeMade) {
   add(ledger->announced, 1);
   EXPECT_EQ(ledger->announced, 1u);
   EXPECT_EQ(ledger->shared, 0u);
+}
+
+TEST_F(LedgerTest, IsDatedByTheClockOfItsDisk) {
+  const Ledger* ledger = open_ledger(folder_.c_str(), 5);
+  std::ofstream(folder_ / "later") << "x";
+  struct stat later{};
+  ASSERT_EQ(::stat((folder_ / "later").c_str(), &later), 0);
+  EXPECT_GT(ledger->start_nanos, 0u);
+  EXPECT_LE(ledger->start_nanos, static_cast<uint64_t>(later.st_mtim.tv_sec) * 1'000'000'000 +
+                                     static_cast<uint64_t>(later.st_mtim.tv_nsec));
 }
 
 TEST_F(LedgerTest, KeepsTheFirstFailureOnly) {
