@@ -34,7 +34,7 @@ class LineFiles {
   const char* path() const { return path_; }
 
  private:
-  static constexpr size_t kOpenFiles = 4;
+  static constexpr size_t kOpenFiles = 16;
   static constexpr size_t kPathBytes = 4096;
 
   static void close(File& file);

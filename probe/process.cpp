@@ -21,6 +21,8 @@ pthread_mutex_t making_mutex = PTHREAD_MUTEX_INITIALIZER;
 std::atomic<const Settings*> the_settings{nullptr};
 std::atomic<Process*> the_process{nullptr};
 std::atomic<bool> exiting{false};
+// Forked children often end by _exit (Python's do), which calls no handler of ours.
+std::atomic<bool> forked{false};
 
 __attribute__((tls_model("initial-exec"))) __thread bool inside = false;
 // This thread may have raised SIGPIPE or SIGXFSZ against itself.
@@ -42,6 +44,7 @@ void after_fork() {
 }
 void after_fork_in_child() {
   the_process.store(nullptr, std::memory_order_relaxed);
+  forked.store(true, std::memory_order_relaxed);
   after_fork();
 }
 
@@ -154,10 +157,12 @@ void report_failure(Process& process, record::WriteStatus status, const char* pa
 }
 
 void submit(const record::Job& job) {
-  const bool late = exiting.load(std::memory_order_seq_cst);
-  if (late) __atomic_store_n(&process().ledger->ended, 0, __ATOMIC_RELEASE);
+  const auto nobody_will_flush = [] {
+    return exiting.load(std::memory_order_seq_cst) || forked.load(std::memory_order_relaxed);
+  };
+  if (nobody_will_flush()) __atomic_store_n(&process().ledger->ended, 0, __ATOMIC_RELEASE);
   writer().submit(job);
-  if (late || exiting.load(std::memory_order_seq_cst)) finish();
+  if (nobody_will_flush()) finish();
 }
 
 Entry::Entry() : entered_(!inside) {

@@ -21,6 +21,9 @@ constexpr size_t kPayloadAlignment = alignof(max_align_t);
 // The thread looks again after this before it sleeps for good: to be woken for each of many small
 // tensors would cost the host more than the copy.
 constexpr int kNapMilliseconds = 1;
+// Without work for so long it leaves: a process whose other threads have all ended would otherwise
+// never end.
+constexpr int kIdleMilliseconds = 1000;
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
 constexpr int64_t kNanosPerMilli = 1'000'000;
 
@@ -209,7 +212,7 @@ Writer::~Writer() {
   {
     const Lock lock(mutex_);
     stopping_ = true;
-    join = thread_runs_;
+    join = thread_runs_ || thread_left_;
     ::pthread_cond_signal(&work_);
   }
   if (join) ::pthread_join(thread_, nullptr);
@@ -366,6 +369,8 @@ void Writer::count(const char* path, WriteStatus status, uint64_t file_bytes) {
 }
 
 bool Writer::start_thread() {
+  if (thread_left_) ::pthread_join(thread_, nullptr);
+  thread_left_ = false;
   // The host's signals are for the host's threads. (sigprocmask is pthread_sigmask, under a name
   // that old systems have.)
   sigset_t all;
@@ -412,7 +417,13 @@ void Writer::run() {
       idle_is_due = ::pthread_cond_timedwait(&work_, &mutex_, &idle_time) == ETIMEDOUT;
       idle_has_time = !idle_is_due;
     } else {
-      ::pthread_cond_wait(&work_, &mutex_);
+      const timespec end = after_milliseconds(kIdleMilliseconds);
+      const bool idle = ::pthread_cond_timedwait(&work_, &mutex_, &end) == ETIMEDOUT;
+      // A submit that has found room counts on us.
+      if (!idle || first_ != nullptr || queued_bytes_ > 0 || stopping_) continue;
+      thread_runs_ = false;
+      thread_left_ = true;
+      return;
     }
   }
 }
@@ -458,7 +469,7 @@ void Writer::start_over_in_child() {
   make_condition(work_);
   make_condition(room_);
   make_condition(progress_);
-  thread_runs_ = stopping_ = napping_ = false;
+  thread_runs_ = thread_left_ = stopping_ = napping_ = false;
   waiting_ = 0;
   flush_target_ = 0;
   while (first_ != nullptr) {

@@ -130,6 +130,7 @@ class Writer {
   pthread_cond_t progress_;  // for flush: something is finished
   pthread_t thread_{};
   bool thread_runs_ = false;
+  bool thread_left_ = false;  // it had nothing to do for a while, and is to be joined
   bool stopping_ = false;
   bool napping_ = false;  // the thread, for a moment: no need to wake it
   int waiting_ = 0;       // threads that it must not nap for

@@ -6,6 +6,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -213,6 +214,53 @@ def test_children_forked_before_anything_is_recorded(tmp_path):
     assert len(run.devices) == 4
     assert run.files() == expected
     assert_tensors_counted(run, expected)
+
+
+def test_children_that_leave_by_exit_lose_nothing(ait, tmp_path):
+    """As the workers of Python's multiprocessing do: no handler of ours is called."""
+    script = tmp_path / "workers.py"
+    script.write_text(
+        """
+import ctypes, os, sys
+probe = ctypes.CDLL(None)
+name = "_ZN3atb5Probe10SaveTensorERKSsS2_S2_PKvmS2_"
+save = getattr(probe, name)
+# A std::string of the old ABI is one pointer to its characters, before which its length stands.
+keep = []
+def old_string(text):
+    data = ctypes.create_string_buffer(len(text).to_bytes(8, "little") + bytes(16) + text + bytes(1))
+    keep.append(data)
+    pointer = ctypes.c_void_p(ctypes.addressof(data) + 24)
+    keep.append(pointer)
+    return ctypes.byref(pointer)
+payload = bytes(range(256)) * 64
+for _ in range(2):
+    if os.fork() == 0:
+        for index in range(50):
+            path = f"0_{os.getpid()}/0/{index}_Operation/after/outtensor0.bin".encode()
+            save(old_string(b"2"), old_string(b"4"), old_string(b"16384"), payload,
+                 ctypes.c_uint64(len(payload)), old_string(path))
+        os._exit(0)
+for _ in range(2):
+    os.wait()
+"""
+    )
+    out = tmp_path / "out"
+    process = ait("llm", "dump", "--exec", f"{sys.executable} {script}", "-o", out, "--json")
+    assert process.returncode == 0, process.stderr
+    manifest = json.loads(process.stdout)
+    assert manifest["tensors"]["announced"] == manifest["tensors"]["written"] == 100
+    assert manifest["complete"] is True
+    assert len(list(out.rglob("outtensor0.bin"))) == 100
+
+
+def test_tensors_that_later_ones_replace_are_counted_once(tmp_path):
+    run = record(tmp_path, "-er", "0,9", host=Host(layers=1, executions=2))
+    counts = run.manifest["tensors"]
+    assert counts["written"] == sum(path.endswith(".bin") for path in run.files())
+    assert counts["announced"] > counts["written"]
+    assert counts["lost"] == 0
+    assert "later ones of the same name have replaced them" in " ".join(run.manifest["notes"])
 
 
 def test_children_forked_in_the_middle_of_recording(tmp_path):

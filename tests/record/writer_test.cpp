@@ -585,5 +585,34 @@ TEST_F(WriterTest, PutsACallersHeaderBeforeTheBytes) {
   EXPECT_EQ(read(path), "head\nbody");
 }
 
+// Of the writer's kind, in this process.
+size_t writer_threads() {
+  size_t found = 0;
+  for (const auto& task : fs::directory_iterator("/proc/self/task"))
+    found += read(task.path() / "comm") == "ait-writer\n" ? 1 : 0;
+  return found;
+}
+
+TEST_F(WriterTest, ItsThreadLeavesWhenThereIsNothingToDoAndComesBack) {
+  Writer writer;
+  const auto write = [&](const char* name) {
+    const std::string path = folder_ / name;
+    Job job;
+    job.path = path.c_str();
+    job.encoding = Encoding::kBytes;
+    job.image.data = "x";
+    job.image.bytes = 1;
+    writer.submit(job);
+    writer.flush();
+    return read(path);
+  };
+  EXPECT_EQ(write("first"), "x");
+  EXPECT_EQ(writer_threads(), 1u);
+  for (int i = 0; i < 100 && writer_threads() > 0; ++i) std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(writer_threads(), 0u);
+  EXPECT_EQ(write("second"), "x");
+  EXPECT_EQ(writer_threads(), 1u);
+}
+
 }  // namespace
 }  // namespace ait::record
