@@ -180,6 +180,39 @@ def engine():
     subprocess.run(["rm", "-rf", WORK / "llama"], check=True)
 
 
+def make_dump(folder, rounds, layers=40, operations=20):
+    """A dump of one rank with an empty file for each operation."""
+    for round_ in range(rounds):
+        for layer in range(layers):
+            path = f"{folder}/tensors/0_1/{round_}/{layer}_Layer"
+            os.makedirs(path)
+            for operation in range(operations):
+                os.makedirs(f"{path}/{operation}_LinearOperation/after")
+                open(f"{path}/{operation}_LinearOperation/after/outtensor0.bin", "wb").close()
+
+
+def matching():
+    """Pairing of dumps with many rounds and ranks, and listing them, which has to see every folder."""
+    program = ROOT / "build/bin/match_bench"
+
+    def seconds(*arguments):
+        return json.loads(subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout)
+
+    whole, half = (min((seconds("match", ranks, "200", "40") for _ in range(3)), key=lambda one: one["seconds"])
+                   for ranks in ("8", "4"))
+    add(f"pairing 40 layers × 20 operations × 200 tokens × 8 ranks, {whole['pairs']} pairs",
+        f"{whole['seconds']:.2f} s", "<= 10 s", f"4 ranks take {half['seconds'] / whole['seconds']:.2f} of that")
+    times = {}
+    for rounds in (50, 100):
+        folder = WORK / "dump"
+        make_dump(folder, rounds)
+        times[rounds] = min(seconds("list", folder)["seconds"] for _ in range(3))
+        folders = rounds * 40 * (1 + 2 * 20)
+        subprocess.run(["rm", "-rf", folder], check=True)
+    add(f"listing a dump of {folders} folders, warm cache", f"{folders / times[100]:.0f} folders a second", "",
+        f"half of it takes {times[50] / times[100]:.2f} of the time")
+
+
 def start_up():
     def helped():
         subprocess.run([AIT, "--help"], check=True, stdout=subprocess.DEVNULL)
@@ -216,6 +249,7 @@ def main():
     big_pair(options.gibibytes)
     many_pairs(options.pairs)
     recording()
+    matching()
     engine()
     print(f"{datetime.date.today()}, {machine()}\n\n{table()}")
     if options.write:

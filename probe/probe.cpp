@@ -254,6 +254,7 @@ void save_tensor(const TensorTexts& texts, const void* data, uint64_t bytes,
       !is_text_of_integers(texts.dims, true) || (data == nullptr && bytes > 0 && wanted.data))
     status = kBadTensor;
   if (header.out_of_memory()) status = {ENOMEM, "set memory aside"};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a number in the place of a pointer, never followed.
   void* context = reinterpret_cast<void*>(static_cast<uintptr_t>(file_bytes));
   if (!status.ok()) return tensor_done(context, file.text, status);
   Job job;

@@ -45,8 +45,8 @@ extern pthread_mutex_t lines_mutex;
 // Says on stderr, once for a process, that something could not be stored.
 void report_failure(Process& process, record::WriteStatus status, const char* path);
 
-// Files submitted from exit handlers on and in forked children, where nobody will flush, are written
-// at once.
+// Files submitted from exit handlers on and in forked children, where nobody will flush, are
+// written at once.
 void submit(const record::Job& job);
 
 // Around everything that takes a lock or writes. False inside itself: a host whose memory or file

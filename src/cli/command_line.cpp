@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cli/arguments.h"
+#include "launch/command_words.h"
 
 namespace ait::cli {
 namespace {
@@ -73,9 +74,12 @@ struct Words {
   std::string compat;
   RawWords golden, actual, show;
   CompareOptions compare;
+  AclcmpOptions aclcmp;
+  std::string aclcmp_exec;
   DumpWords dump;
   ErrcheckWords errcheck;
   ShowOptions show_options;
+  DemoOptions demo;
   DoctorOptions doctor;
 };
 
@@ -102,13 +106,15 @@ CLI::App* add_compare(CLI::App& llm, Help& help, const std::string& program, Wor
       "-gp PATH -mp PATH [options]",
       "  " + program + " llm compare -gp golden.npy -mp actual.npy\n  " + program +
           " llm compare -gp layer.pth -mp layer.bin -o out\n  " + program +
-          " llm compare -gp golden_dump -mp my_dump -o out\n  " + program +
+          " llm compare -gp golden_folder -mp my_folder -o out\n  " + program +
+          " llm compare -gp torch_run/ait_dump -mp my_run/ait_dump -o out\n  " + program +
           " llm compare -gp golden.npy -mp actual.npy --fail-on 'cosine_similarity<0.999,nan'\n",
       kCompareExitStatus};
 
   app->add_option("--golden-path", o.golden.path,
                   "the trusted side: a tensor file of any format, a folder of such\n"
-                  "files, a checkpoint, or a folder that holds golden_tensor")
+                  "files, a checkpoint, a dump of torch or of the acceleration\n"
+                  "library, or a folder that holds golden_tensor")
       ->option_text("PATH")
       ->required()
       ->group("Input");
@@ -122,8 +128,14 @@ CLI::App* add_compare(CLI::App& llm, Help& help, const std::string& program, Wor
       ->group("Input");
   app->add_option("--my-name", o.actual.name, "likewise")->option_text("NAME")->group("Input");
   app->add_option("--op-mapping-file", o.mapping_file,
-                  "operator types that correspond; used by automatic pairing")
+                  "operator types that correspond, for dumps: a json file, or the\n"
+                  "folder that holds op_mapping_file.json")
       ->option_text("PATH")
+      ->group("Input");
+  app->add_option("--token-map", o.token_map,
+                  "which of my folders belongs to which golden token, for dumps,\n"
+                  "as 0:1,1:1,2:2; found out if not given")
+      ->option_text("MAP")
       ->group("Input");
 
   app->add_option("--golden-dtype", words.golden.dtype,
@@ -171,6 +183,31 @@ void add_exec(CLI::App& app, std::string& exec) {
       ->group("Command");
 }
 
+CLI::App* add_aclcmp(CLI::App& compare, Help& help, const std::string& program, Words& words) {
+  AclcmpOptions& o = words.aclcmp;
+  CLI::App* app = compare.add_subcommand(
+      "aclcmp", "Compare what a script labels while it runs: torch with the acceleration library");
+  help.page(app) = {"--exec \"CMD\" [options]",
+                    "  " + program + " debug compare aclcmp --exec \"bash run.sh args\"\n  " +
+                        program + " debug compare aclcmp --exec \"python3 chat.py\"\n  " + program +
+                        " debug compare aclcmp --labels folder\n",
+                    kExecExitStatus};
+  app->add_option("--exec", words.aclcmp_exec,
+                  "the command to run, in quotes; its script calls set_label. For\n"
+                  "redirection or pipes write a script and start that")
+      ->option_text("\"CMD\"")
+      ->group("Command");
+  app->add_option("--labels", o.labels,
+                  "in place of a command: compare the labels that are in this\nfolder already")
+      ->option_text("DIR")
+      ->group("Command");
+  app->add_flag("--json", o.json, "print one JSON document instead of tables")->group("Output");
+  app->add_flag("--extended", o.extended, "more columns, after cmp_fail_reason")->group("Output");
+  add_threads(*app, o.threads);
+  add_common(*app, words.log_level);
+  return app;
+}
+
 // A list that may come as several words: `-ids 2, 3_1`.
 CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::string>& words,
                       const std::string& text, const std::string& meta) {
@@ -181,7 +218,7 @@ CLI::App* add_dump(CLI::App& llm, Help& help, const std::string& program, Words&
   DumpWords& w = words.dump;
   DumpOptions& o = w.rest;
   CLI::App* app = llm.add_subcommand(
-      "dump", "Record what the acceleration library (ATB) or torch computes in a command");
+      "dump", "Record what the acceleration library or torch computes in a command");
   help.page(app) = {"--exec \"CMD\" [options]",
                     "  " + program + " llm dump --exec \"bash run.sh\" --dry-run\n  " + program +
                         " llm dump --exec \"bash run.sh\" -er 0,1 -o out\n  " + program +
@@ -292,6 +329,19 @@ CLI::App* add_show(CLI::App& root, Help& help, const std::string& program, Words
   return app;
 }
 
+CLI::App* add_demo(CLI::App& root, Help& help, const std::string& program, Words& words) {
+  CLI::App* app = root.add_subcommand(
+      "demo", "Record two runs of a small llama, one with a fault, and find the fault");
+  help.page(app) = {"[options]", "  " + program + " demo\n  " + program + " demo -o trial\n",
+                    kExitStatus};
+  app->add_option("-o,--output", words.demo.output,
+                  "folder to be made for model, dumps and report; ait_demo if\nnot given")
+      ->option_text("DIR")
+      ->group("Output");
+  add_common(*app, words.log_level);
+  return app;
+}
+
 CLI::App* add_doctor(CLI::App& root, Help& help, const std::string& program, Words& words) {
   CLI::App* app = root.add_subcommand("doctor", "Say what will and won't work on this machine");
   help.page(app) = {"[options]", "  " + program + " doctor\n  " + program + " doctor --json\n",
@@ -337,6 +387,18 @@ Result<Command> understand_dump(Words& words) {
   return std::move(*options);
 }
 
+Result<Command> understand_aclcmp(Words& words) {
+  AclcmpOptions options = words.aclcmp;
+  if (words.aclcmp_exec.empty() == options.labels.empty())
+    return fail(Error(ErrorCode::kUsage) << "give either --exec or --labels");
+  if (!words.aclcmp_exec.empty()) {
+    auto command = launch::split_command(words.aclcmp_exec);
+    if (!command) return fail(Error(ErrorCode::kUsage) << "--exec: " << command.error().message());
+    options.command = std::move(*command);
+  }
+  return options;
+}
+
 Result<Command> understand_errcheck(Words& words) {
   words.errcheck.rest.log_level = words.log_level;
   auto options = understand_errcheck(words.errcheck);
@@ -373,9 +435,17 @@ Result<Command> parse_command_line(const std::string& program, std::vector<std::
                          " llm dump --exec \"bash run.sh\" -o out\n",
                      kExitStatus};
   const CLI::App* compare = add_compare(*llm, *help, program, words);
+  CLI::App* debug = root.add_subcommand("debug", "On-line comparison with labels");
+  CLI::App* debug_compare = debug->add_subcommand("compare", "Compare while a script runs");
+  for (CLI::App* group : {debug, debug_compare})
+    help->page(group) = {"COMMAND [options]",
+                         "  " + program + " debug compare aclcmp --exec \"bash run.sh\"\n",
+                         kExitStatus};
+  const CLI::App* aclcmp = add_aclcmp(*debug_compare, *help, program, words);
   const CLI::App* dump = add_dump(*llm, *help, program, words);
   const CLI::App* errcheck = add_errcheck(*llm, *help, program, words);
   const CLI::App* show = add_show(root, *help, program, words);
+  const CLI::App* demo = add_demo(root, *help, program, words);
   const CLI::App* doctor = add_doctor(root, *help, program, words);
 
   const auto usage = [&](std::string_view what) {
@@ -404,9 +474,11 @@ Result<Command> parse_command_line(const std::string& program, std::vector<std::
     return command ? command : Result<Command>(fail(usage(command.error().message())));
   };
   if (compare->parsed()) return with_hint(understand_compare(words));
+  if (aclcmp->parsed()) return with_hint(understand_aclcmp(words));
   if (dump->parsed()) return with_hint(understand_dump(words));
   if (errcheck->parsed()) return with_hint(understand_errcheck(words));
   if (show->parsed()) return with_hint(understand_show(words));
+  if (demo->parsed()) return words.demo;
   if (doctor->parsed()) return words.doctor;
   return PrintText{root.help(), false};
 }

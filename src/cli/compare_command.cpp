@@ -44,7 +44,9 @@ std::string old_result_line(const Row& row) {
 std::string metrics_table(const Row& row, bool extended, bool coloured) {
   Table table({{"metric"}, {"value"}});
   for (const Column* column : compare::columns(extended)) {
-    if (column->group == ColumnGroup::kPair || column->group == ColumnGroup::kReason) continue;
+    if (column->group == ColumnGroup::kPair || column->group == ColumnGroup::kReason ||
+        column->group == ColumnGroup::kOrigin)
+      continue;
     const std::string text = cell_text(column->value(row), column->style);
     table.add({std::string(column->name), text.empty() ? "-" : text});
   }

@@ -6,12 +6,15 @@
 #include <map>
 
 #include "base/log.h"
+#include "cli/coverage.h"
+#include "cli/jump.h"
 #include "cli/process_io.h"
 #include "cli/progress.h"
 #include "compare/columns.h"
 #include "compare/engine.h"
 #include "report/csv.h"
 #include "report/json.h"
+#include "report/number.h"
 #include "report/table.h"
 #include "report/utf8.h"
 
@@ -42,6 +45,7 @@ class Summary {
  public:
   void add(const Row& row) {
     ++rows_;
+    jump_.add(row);
     const metrics::Comparison* c = compare::metrics_of(row);
     if (row.golden.path.empty() || row.actual.path.empty()) {
       ++(row.actual.path.empty() ? only_golden_ : only_actual_);
@@ -78,6 +82,18 @@ class Summary {
     return out;
   }
 
+  // Where the error begins; rows must be in the order of the computation for that.
+  std::string jump_text() const {
+    const Row* row = jump_.row();
+    if (row == nullptr) return {};
+    return fmt::format(
+        "\nThe error jumps first at token {}, {}: relative_euclidean_distance {}, at most {} "
+        "before\n",
+        report::visible(row->token_id), report::visible(row->data_id),
+        report::number_text(compare::metrics_of(*row)->relative_euclidean_distance),
+        report::number_text(jump_.before()));
+  }
+
   report::JsonObject json(bool extended) const {
     report::JsonObject counts;
     counts.set("rows", uint64_t{rows_})
@@ -98,6 +114,7 @@ class Summary {
     return root;
   }
 
+  const Row* jump() const { return jump_.row(); }
   const Row* worst() const { return worst_.empty() ? nullptr : &worst_.front(); }
 
  private:
@@ -134,6 +151,7 @@ class Summary {
   size_t only_actual_ = 0;
   std::map<std::string, size_t> reasons_;
   std::vector<Row> worst_;
+  ErrorJump jump_;
 };
 
 void log_problems(const PairList& list) {
@@ -145,8 +163,9 @@ void log_problems(const PairList& list) {
 
 std::string next_step(const Summary& summary, const std::string& report_path) {
   if (const Row* worst = summary.worst())
-    return fmt::format("Next: look at the worst one with: ait show {}\n",
-                       report::visible(worst->actual.path.substr(0, worst->actual.path.find(':'))));
+    return fmt::format(
+        "Next: look at the worst one with: ait show {}\n",
+        report::visible(worst->actual.path.substr(0, worst->actual.path.find_first_of(":;"))));
   return fmt::format("Next: open {}\n", report::visible(report_path));
 }
 
@@ -154,7 +173,7 @@ std::string next_step(const Summary& summary, const std::string& report_path) {
 
 int run_compare_many(const CompareOptions& options, const PairList& list) {
   log_problems(list);
-  log_info(fmt::format("comparing {}: {} pairs", printable(list.what, 4096), list.pairs.size()));
+  log_info(fmt::format("comparing {}: {} pairs", printable(list.what, 4096), list.pairs.count));
   const auto columns = compare::columns(options.extended);
   auto csv = report::CsvWriter::create(options.output_folder, list.report_name,
                                        compare::column_names(columns));
@@ -165,7 +184,7 @@ int run_compare_many(const CompareOptions& options, const PairList& list) {
   std::optional<Error> write_error;
   const GracefulStop stop;
   {
-    Progress progress(list.pairs.size());
+    Progress progress(list.pairs.count);
     compare::compare_pairs(list.pairs, measure_options(options), stop.requested(),
                            [&](compare::Row&& row, uint64_t bytes) {
                              if (write_error) return;
@@ -187,20 +206,27 @@ int run_compare_many(const CompareOptions& options, const PairList& list) {
   if (!report_path) return report_error(report_path.error());
   if (partial)
     log_warning(fmt::format("stopped: {} of {} pairs are in the partial report", summary.rows(),
-                            list.pairs.size()));
+                            list.pairs.count));
 
   int status = hits.empty() ? kDone : kFailOnHit;
   if (options.json) {
     report::JsonArray met;
     for (const auto& [text, count] : hits) met.emplace_back(text);
     report::JsonObject document = summary.json(options.extended);
+    if (list.automatic) {
+      document.set("pairing", coverage_json(*list.automatic));
+      document.set("jump", summary.jump() == nullptr ? Cell() : Cell(summary.jump()->data_id));
+    }
     document.set("report", Cell(*report_path))
         .set("partial", partial)
         .set("fail_on_met", std::move(met));
     status = print(report::Json(std::move(document)).text() + "\n", status);
   } else {
+    const bool coloured = stdout_is_colourful();
+    const std::string lead = list.automatic ? coverage_text(*list.automatic, coloured) : "";
+    const std::string jump = list.automatic ? summary.jump_text() : "";
     status =
-        print(summary.text(stdout_is_colourful()) + "\nReport: " + report::visible(*report_path) +
+        print(lead + summary.text(coloured) + jump + "\nReport: " + report::visible(*report_path) +
                   "\n" + next_step(summary, *report_path),
               status);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "base/log.h"
@@ -14,6 +15,7 @@
 #include "cli/probes.h"
 #include "cli/process_io.h"
 #include "graph/finish.h"
+#include "report/utf8.h"
 
 namespace ait::cli {
 namespace {
@@ -75,6 +77,8 @@ class Dump {
     auto end = run_recording(plan_, scratch_.path(), start);
     if (!end) return report_error(end.error());
     report_.end = std::move(*end);
+    if (std::error_code error; !fs::exists(scratch_.path(), error))
+      report_.problems.push_back("the output folder was removed while the command ran");
     if (report_.options.dry_run)
       predict();
     else
@@ -83,6 +87,13 @@ class Dump {
   }
 
  private:
+  // Processes that outlive the command and have not finished.
+  bool somebody_records() const {
+    const auto& processes = report_.end.run.processes;
+    return std::any_of(processes.begin(), processes.end(),
+                       [](const RecordedProcess& process) { return process.still_running; });
+  }
+
   void predict() {
     judge(report_, plan_.program);
     const record::Ledger counts = report_.end.run.totals();
@@ -98,9 +109,12 @@ class Dump {
   void finish(const std::set<std::string>& earlier) {
     RecordedRun& run = report_.end.run;
     const std::string timestamp = stamp_text(report_.end.start);
-    for (RecordedProcess& process : run.processes)
-      if (!process.ended && !process.still_running)
+    for (RecordedProcess& process : run.processes) {
+      if (process.ended)
+        count_replaced(report_.dump, scratch_.made_at(), process);
+      else if (!process.still_running)
         repair(report_.dump, timestamp, scratch_.made_at(), process);
+    }
     finish_topologies();
     finish_profiling(timestamp);
     list_all_files();
@@ -111,15 +125,18 @@ class Dump {
         report_.notes.push_back(
             fmt::format("an earlier run had a process {} too: tensors/*_{} holds files of both",
                         process.pid, process.pid));
-    if (!run.still_running.empty()) scratch_.keep();
+    if (somebody_records()) scratch_.keep();
     if (auto written = write_manifest(report_); !written) log_error(written.error().text());
     tell();
   }
 
   void read_torch() {
-    std::vector<uint64_t> pids;
-    for (const RecordedProcess& process : report_.end.run.processes) pids.push_back(process.pid);
-    report_.torch = read_torch_run(report_.dump, pids);
+    const auto& processes = report_.end.run.processes;
+    std::vector<uint64_t> pids(processes.size());
+    std::transform(processes.begin(), processes.end(), pids.begin(),
+                   [](const RecordedProcess& process) { return process.pid; });
+    report_.torch = read_torch_run(report_.dump, pids, scratch_.made_at());
+    append(report_.problems, report_.torch.problems);
     append(report_.notes, report_.torch.notes);
   }
 
@@ -134,8 +151,11 @@ class Dump {
       report_.problems.push_back("topologies: " + finished.error().text());
       return;
     }
-    for (const Error& problem : finished->problems)
-      report_.problems.push_back("topology: " + problem.message());
+    std::map<std::string, size_t> problems;  // of a library that reports badly, hundreds are alike
+    for (const Error& problem : finished->problems) ++problems[problem.message()];
+    for (const auto& [message, count] : problems)
+      report_.problems.push_back(
+          fmt::format("{}: {}", count_text(count, "topology report"), report::visible(message)));
   }
 
   void finish_profiling(const std::string& timestamp) {
@@ -145,8 +165,7 @@ class Dump {
       folders.push_back(timestamp + "_" + std::to_string(process.pid));
     for (const std::string& name : folders) {
       const std::string folder = "cpu_profiling/" + name;
-      // Somebody still appends to it.
-      if (report_.end.run.still_running.empty())
+      if (!somebody_records())
         if (auto done = rewrite_profiling(report_.dump + "/" + folder); !done)
           report_.problems.push_back(done.error().text());
       append(report_.files.cpu_profiling,

@@ -73,6 +73,11 @@ std::string why_no_torch_tensor(const DumpOptions& options, const Ledger& counts
 }
 
 std::string why_nobody_called_torch(const RecordingEnd& recording) {
+  if (!recording.run.still_running.empty())
+    return fmt::format(
+        "the command has ended, but process {} that it started still runs and has called no torch "
+        "module yet; start what is to be recorded in the foreground",
+        recording.run.still_running.front());
   std::string out = "no process of the command called a torch module";
   if (recording.child.status() != 0)
     out += ", and it " + end_text(recording.child) + " (see its own messages above)";
@@ -132,6 +137,7 @@ void judge(DumpReport& report, const launch::Program& program, std::optional<Atb
   const Ledger counts = run.totals();
   const bool torch = options.probe == Probe::kTorch;
   auto& problems = report.problems;
+  if (run.processes.empty() && !problems.empty()) return;
   if (run.processes.empty()) {
     problems.push_back(torch ? why_nobody_called_torch(report.end)
                              : why_nobody_called(program, report.end, atb()));
@@ -139,11 +145,20 @@ void judge(DumpReport& report, const launch::Program& program, std::optional<Atb
   }
   for (const RecordedProcess& process : run.processes) judge_process(process, report);
   judge_failures(report, counts, problems);
-  if (options.wants("tensor") && counts.announced == 0)
+  for (const RecordedProcess& process : run.processes)
+    if (process.replaced > 0)
+      report.notes.push_back(fmt::format(
+          "process {} wrote {} that are no longer there: later ones of the same name have replaced "
+          "them, because operations were executed more than once for each set-up, or somebody "
+          "moved "
+          "them",
+          process.pid, count_text(process.replaced, "tensor")));
+  if (options.wants("tensor") && counts.announced == 0 && !report.torch.only_statistics)
     problems.push_back(torch ? why_no_torch_tensor(options, counts)
                              : why_no_tensor(options, counts));
-  if (!options.wants("tensor") && !report.files.any() && report.torch.folders.empty() &&
-      !options.dry_run)
+  const bool trees =
+      (options.wants("model") || options.wants("layer")) && !report.torch.folders.empty();
+  if (!options.wants("tensor") && !report.files.any() && !trees && !options.dry_run)
     problems.push_back("the command reported nothing of what --type asks for");
 
   uint64_t last = 0;

@@ -231,6 +231,8 @@ std::vector<std::string> idle_options(const DumpOptions& options) {
     for (const std::string& type : options.types)
       if (type != "tensor" && type != "model" && type != "layer")
         out.push_back("--type " + type + " has no effect with --probe torch");
+    if (!options.operation_name.empty() && !options.wants("tensor"))
+      out.emplace_back("-opname has no effect without --type tensor");
     return out;
   }
   if (options.wants("onnx") && !options.wants("model") && !options.wants("layer"))
@@ -246,6 +248,9 @@ std::vector<std::string> idle_options(const DumpOptions& options) {
                                                      {!options.ids.empty(), "-ids"},
                                                      {!options.operation_name.empty(), "-opname"},
                                                      {options.tiling, "-tiling"},
+                                                     {options.time != 1, "-time"},
+                                                     {options.part != 2, "-stp"},
+                                                     {rounds_text(options.rounds) != "0,0", "-er"},
                                                      {options.device.has_value(), "-device"}};
   for (const auto& [given, name] : of_tensors)
     if (given) out.push_back(std::string(name) + " has no effect without --type tensor");

@@ -25,9 +25,17 @@ std::string next_command(const DumpReport& report, const Ledger& counts) {
   if (report.end.run.processes.empty()) return "see what this machine has with: ait doctor";
   if (report.options.dry_run && counts.announced > 0)
     return "run the same command without --dry-run";
+  const bool torch = report.options.probe == Probe::kTorch;
   if (counts.written > 0)
-    return report.options.probe == Probe::kTorch ? "ait llm compare -gp " + dump + " -mp MY"
-                                                 : "ait llm compare -gp GOLDEN -mp " + dump;
+    return torch ? "ait llm compare -gp " + dump + " -mp MY"
+                 : "ait llm compare -gp GOLDEN -mp " + dump;
+  if (torch && report.torch.folders.empty()) return "see what this machine has with: ait doctor";
+  if (torch && report.torch.only_statistics)
+    return "look at the statistics.csv files in " +
+           shell_word(report.dump + "/" + report.torch.folders.front());
+  if (torch)
+    return "see which modules there are: " +
+           shell_word(report.dump + "/" + report.torch.folders.front() + "/model_tree.json");
   const DumpFiles& files = report.files;
   const auto first = [&](const std::vector<std::string>& list) {
     return shell_word(report.dump + "/" + list.front());
@@ -59,7 +67,8 @@ void add_counts(const DumpReport& report, const Ledger& counts, report::Table& t
         counts.written == counts.announced ? "" : fmt::format(" of {} announced", counts.announced);
     table.add({"tensors",
                fmt::format("{}{}, {}", counts.written, share, bytes_text(counts.written_bytes))});
-    if (!report.options.ids.empty() || !report.options.operation_name.empty())
+    const bool filtered = !report.options.ids.empty() || !report.options.operation_name.empty();
+    if (filtered && report.options.probe == Probe::kAtb)
       table.add({"operations", fmt::format("{} of {} questions about operations matched the filter",
                                            counts.operations_wanted, counts.operations_asked)});
     if (counts.skipped > 0)

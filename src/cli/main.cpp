@@ -22,9 +22,11 @@ struct Run {
     return kCannot;
   }
   int operator()(const CompareOptions& options) const { return run_compare(options); }
+  int operator()(const AclcmpOptions& options) const { return run_aclcmp(options); }
   int operator()(const DumpOptions& options) const { return run_dump(options); }
   int operator()(const ErrcheckOptions& options) const { return run_errcheck(options); }
   int operator()(const ShowOptions& options) const { return run_show(options); }
+  int operator()(const DemoOptions& options) const { return run_demo(options); }
   int operator()(const DoctorOptions& options) const { return run_doctor(options); }
 };
 

@@ -5,10 +5,13 @@
 #include <ctime>
 #include <filesystem>
 
+#include "capture/atb_dump.h"
 #include "capture/checkpoint.h"
 #include "capture/manual_mapping.h"
 #include "capture/plain_folder.h"
+#include "capture/torch_dump.h"
 #include "formats/registry.h"
+#include "match/automatic.h"
 #include "match/by_metadata.h"
 #include "match/by_name.h"
 
@@ -17,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using capture::Capture;
+using capture::Recording;
 
 constexpr const char* kManualReportName = "cmp_report.csv";
 
@@ -41,18 +45,27 @@ bool holds_several(const TensorSource& source) {
 Result<PairList> by_metadata(const std::string& metadata, const CompareOptions& options) {
   auto mapping = capture::read_manual_mapping(metadata, options.actual.path);
   if (!mapping) return fail(mapping.error());
-  return PairList{match::pair_by_metadata(*mapping), "manual mapping of " + metadata,
-                  kManualReportName, std::move(mapping->problems)};
+  return PairList{match::pair_by_metadata(*mapping),
+                  "manual mapping of " + metadata,
+                  kManualReportName,
+                  std::move(mapping->problems),
+                  {}};
 }
 
 using ReadLayout = Result<Capture> (*)(const std::string& path);
+using ReadDump = Result<Recording> (*)(const std::string& path);
+
+std::string words(const Recording& recording) {
+  return recording.layout == "torch" ? "torch" : "acceleration library's";
+}
 
 Result<PairList> by_name(const CompareOptions& options, ReadLayout read, std::string what) {
   auto golden = read(options.golden.path);
   if (!golden) return fail(golden.error());
   auto actual = read(options.actual.path);
   if (!actual) return fail(actual.error());
-  PairList list{match::pair_by_name(*golden, *actual), std::move(what), timed_report_name(), {}};
+  PairList list{
+      match::pair_by_name(*golden, *actual), std::move(what), timed_report_name(), {}, {}};
   for (Capture* side : {&*golden, &*actual})
     for (Error& problem : side->problems) list.problems.push_back(std::move(problem));
   return list;
@@ -64,10 +77,54 @@ Error mixed(const std::string& folder, const std::string& file) {
          << " is a file of one tensor; give two files, two folders, or two checkpoints";
 }
 
+// A folder may hold both kinds; then golden is meant to be torch's and mine the library's.
+ReadDump dump_reader(const std::string& path, bool is_golden) {
+  const bool torch = capture::is_torch_dump(path);
+  const bool atb = (!torch || !is_golden) && capture::is_atb_dump(path);
+  if (atb) return capture::read_atb_dump;
+  return torch ? capture::read_torch_dump : nullptr;
+}
+
+Result<PairList> by_structure(const CompareOptions& options, ReadDump golden_reader,
+                              ReadDump actual_reader) {
+  match::AutomaticOptions how;
+  // Both were understood before.
+  if (!options.mapping_file.empty())
+    how.mappings = match::read_op_mapping(options.mapping_file).value_or(how.mappings);
+  how.token_map = match::parse_token_map(options.token_map).value_or(how.token_map);
+  auto golden = golden_reader(options.golden.path);
+  if (!golden) return fail(golden.error());
+  auto actual = actual_reader(options.actual.path);
+  if (!actual) return fail(actual.error());
+  PairList list;
+  list.what = fmt::format("a {} dump with a {} dump", words(*golden), words(*actual));
+  list.report_name = timed_report_name();
+  for (Recording* side : {&*golden, &*actual})
+    for (Error& problem : side->problems) list.problems.push_back(std::move(problem));
+  auto found =
+      match::pair_automatically(std::make_shared<const Recording>(std::move(*golden)),
+                                std::make_shared<const Recording>(std::move(*actual)), how);
+  if (!found) return fail(found.error());
+  list.pairs = std::move(found->pairs);
+  list.automatic = std::move(*found);
+  return list;
+}
+
 Result<PairList> list_many(const CompareOptions& options, bool golden_several,
                            bool actual_several) {
   const bool golden_folder = is_folder(options.golden.path);
   const bool actual_folder = is_folder(options.actual.path);
+  if (golden_folder && actual_folder) {
+    const ReadDump golden_dump = dump_reader(options.golden.path, true);
+    const ReadDump actual_dump = dump_reader(options.actual.path, false);
+    if (golden_dump != nullptr && actual_dump != nullptr)
+      return by_structure(options, golden_dump, actual_dump);
+    if ((golden_dump != nullptr) != (actual_dump != nullptr))
+      return fail(Error(ErrorCode::kUsage,
+                        golden_dump != nullptr ? options.actual.path : options.golden.path)
+                  << "is not a atb dump path or a torch dump path, but the other side is a dump; "
+                     "give two dumps or two folders");
+  }
   const bool golden_weights =
       golden_several || (golden_folder && capture::is_checkpoint_folder(options.golden.path));
   const bool actual_weights =
@@ -93,12 +150,15 @@ std::string timed_report_name() {
 
 Result<std::optional<PairList>> list_pairs(const CompareOptions& options) {
   std::error_code ignored;
-  if (!options.mapping_file.empty() && !fs::exists(options.mapping_file, ignored))
-    return fail(Error(ErrorCode::kNotFound, options.mapping_file)
-                << "no such mapping file; check the path given to -mf");
+  // Wrong options are wrong whatever is compared.
+  if (!options.mapping_file.empty())
+    if (const auto mappings = match::read_op_mapping(options.mapping_file); !mappings)
+      return fail(mappings.error());
+  if (const auto token_map = match::parse_token_map(options.token_map); !token_map)
+    return fail(token_map.error());
   const auto wrap = [](Result<PairList> list) -> Result<std::optional<PairList>> {
     if (!list) return fail(list.error());
-    if (list->pairs.empty() && list->problems.empty())
+    if (list->pairs.count == 0 && list->problems.empty())
       return fail(Error(ErrorCode::kUsage) << "nothing to compare: " << list->what);
     return std::optional<PairList>(std::move(*list));
   };

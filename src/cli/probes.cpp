@@ -6,11 +6,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "cli/child_process.h"
 #include "cli/moment.h"
 #include "launch/preload.h"
+#include "launch/program.h"
 
 namespace ait::cli {
 namespace {
@@ -20,6 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kStartupModule = "sitecustomize.py";
 constexpr const char* kStartupQuestion = "import ait_llm.startup; print(ait_llm.startup.FOLDER)";
 constexpr std::chrono::seconds kPythonLimit{20};
+constexpr const char* kNoRound = "none";  // leaves model_tree.json
 
 bool holds_startup(const fs::path& folder) {
   std::error_code error;
@@ -30,7 +33,29 @@ std::string startup_of(const std::string& python) {
   auto answer = output_of({python, "-c", kStartupQuestion}, kPythonLimit);
   if (!answer) return {};
   while (!answer->empty() && answer->back() == '\n') answer->pop_back();
-  return holds_startup(*answer) ? *answer : std::string();
+  // The last line: a sitecustomize of the user's may have something to say before it.
+  const std::string folder = answer->substr(answer->rfind('\n') + 1);
+  return holds_startup(folder) ? folder : std::string();
+}
+
+// python, python3.11, python3.13t; not python_job.sh, which would run if it were asked something.
+bool is_python(const std::string& path) {
+  constexpr std::string_view kPython = "python";
+  const std::string name = fs::path(path).filename().native();
+  return name.starts_with(kPython) &&
+         name.find_first_not_of("0123456789.td", kPython.size()) == std::string::npos;
+}
+
+// The Pythons that a command names, as a word of it ("env A=1 python3 x.py") or in the first line
+// of a program such as torchrun.
+std::vector<std::string> pythons_of(const RecordingPlan& plan) {
+  std::vector<std::string> out;
+  const std::string path = plan.environment.get("PATH").value_or("");
+  const auto word = std::find_if(plan.command.begin(), plan.command.end(), is_python);
+  if (word != plan.command.end())
+    if (const auto program = launch::find_program(*word, path)) out.push_back(program->path);
+  if (is_python(plan.program.runs)) out.push_back(plan.program.runs);
+  return out;
 }
 
 // {prefix}/lib/python3.11/site-packages/ait_llm/startup for {prefix}/bin/ait
@@ -50,9 +75,8 @@ std::string startup_beside_program() {
 }
 
 std::string find_startup(const RecordingPlan& plan) {
-  const std::string runs = fs::path(plan.program.path).filename().native();
-  if (runs.starts_with("python"))
-    if (std::string folder = startup_of(plan.program.path); !folder.empty()) return folder;
+  for (const std::string& python : pythons_of(plan))
+    if (std::string folder = startup_of(python); !folder.empty()) return folder;
   if (std::string folder = startup_beside_program(); !folder.empty()) return folder;
   const char* python = std::getenv("AIT_PYTHON");
   return startup_of(python != nullptr && *python != '\0' ? python : "python3");
@@ -105,7 +129,7 @@ Result<void> prepend_torch_startup(RecordingPlan& plan) {
 void ask_torch_probe(const DumpOptions& o, const std::string& output,
                      launch::Environment& environment) {
   environment.set("AIT_TORCH_DUMP_PATH", output)
-      .set("AIT_TORCH_TOKEN_RANGE", rounds_text(o.rounds))
+      .set("AIT_TORCH_TOKEN_RANGE", o.wants("tensor") ? rounds_text(o.rounds) : kNoRound)
       .set("AIT_TORCH_TENSOR_PART", std::to_string(o.part));
   if (!o.operation_name.empty()) environment.set("AIT_TORCH_MODULE_LIST", o.operation_name);
   if (o.device) environment.set("AIT_TORCH_DEVICE_ID", std::to_string(*o.device));

@@ -11,6 +11,7 @@
 
 #include "base/mapped_file.h"
 #include "cli/torch_run.h"
+#include "formats/registry.h"
 #include "launch/process.h"
 
 namespace ait::cli {
@@ -57,6 +58,16 @@ bool is_tensor_file(const fs::path& path) {
   return path.extension() == ".bin" || path.extension() == ".pth";
 }
 
+// In the recorder's measure: of torch files only the tensor, of the others all.
+uint64_t counted_bytes(const fs::directory_entry& file) {
+  std::error_code error;
+  if (file.path().extension() == ".pth")
+    if (const auto tensor = formats::load_single(file.path().native()); tensor)
+      return tensor->view().bytes();
+  const uintmax_t bytes = file.file_size(error);
+  return error ? 0 : bytes;
+}
+
 // Calls visit(entry) for every regular file below the folder. What cannot be read is passed over.
 template <typename Visit>
 void each_file(const fs::path& folder, Visit visit) {
@@ -79,10 +90,41 @@ std::vector<fs::path> folders_below(const fs::path& parent, Fits fits) {
   return out;
 }
 
+// Calls visit(entry) for every file of the process below {root}/{kind}.
+template <typename Visit>
+void each_file_of(const fs::path& root, const std::string& kind, const std::string& pid,
+                  Visit visit) {
+  const auto is_of_process = [&](const std::string& name) {
+    return kind == "torch_tensors" ? is_torch_folder_of(name, pid) : name.ends_with("_" + pid);
+  };
+  for (const fs::path& folder : folders_below(root / kind, is_of_process)) each_file(folder, visit);
+}
+
+struct Files {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+};
+
+constexpr const char* kTensorFolders[] = {"tensors", "torch_tensors"};
+
+// Those of this run: an earlier one may have had a process of the same pid.
+Files tensors_of(const fs::path& root, const std::string& pid, fs::file_time_type since,
+                 bool with_bytes) {
+  Files out;
+  for (const char* kind : kTensorFolders)
+    each_file_of(root, kind, pid, [&](const fs::directory_entry& file) {
+      std::error_code error;
+      if (!is_tensor_file(file.path()) || file.last_write_time(error) < since || error) return;
+      out.count += 1;
+      if (with_bytes) out.bytes += counted_bytes(file);
+    });
+  return out;
+}
+
 }  // namespace
 
 uint64_t RecordedProcess::lost() const {
-  return left_of(counts.announced, counts.written, counts.failed);
+  return left_of(counts.announced, counts.written + replaced, counts.failed);
 }
 
 uint64_t RecordedProcess::lost_records() const {
@@ -156,31 +198,30 @@ void repair(const std::string& dump, const std::string& timestamp, fs::file_time
             RecordedProcess& process) {
   const std::string pid = std::to_string(process.pid);
   const fs::path root(dump);
-  process.counts.written = 0;
-  process.counts.written_bytes = 0;
-  for (const std::string_view kind : {"tensors", "tiling", "torch_tensors"}) {
-    const bool tensors = kind != "tiling";
-    const auto is_of_process = [&](const std::string& name) {
-      return kind == "torch_tensors" ? is_torch_folder_of(name, pid) : name.ends_with("_" + pid);
-    };
-    for (const fs::path& folder : folders_below(root / kind, is_of_process))
-      each_file(folder, [&](const fs::directory_entry& file) {
-        std::error_code error;
-        if (is_temporary_of(file.path().filename().native(), pid)) {
-          fs::remove(file.path(), error);
-        } else if (tensors && is_tensor_file(file.path()) && file.last_write_time(error) >= since &&
-                   !error) {
-          process.counts.written += 1;
-          process.counts.written_bytes += file.file_size(error);
-        }
-      });
-  }
+  for (const char* kind : {"tensors", "torch_tensors", "tiling"})
+    each_file_of(root, kind, pid, [&](const fs::directory_entry& file) {
+      std::error_code error;
+      if (is_temporary_of(file.path().filename().native(), pid)) fs::remove(file.path(), error);
+    });
+  const Files there = tensors_of(root, pid, since, true);
+  process.counts.written = there.count;
+  process.counts.written_bytes = there.bytes;
   for (const fs::path& folder :
        {root / "operation_io_tensors" / pid, root / "kernel_io_tensors" / pid,
         root / "cpu_profiling" / timestamp,
         root / "cpu_profiling" / fmt::format("{}_{}", timestamp, pid)})
     each_file(folder,
               [](const fs::directory_entry& file) { cut_off_half_line(file.path().native()); });
+}
+
+void count_replaced(const std::string& dump, fs::file_time_type since, RecordedProcess& process) {
+  const std::string pid = std::to_string(process.pid);
+  const uint64_t written = process.counts.written;
+  if (tensors_of(dump, pid, since, false).count >= written) return;
+  const Files there = tensors_of(dump, pid, since, true);
+  process.replaced = written - std::min(written, there.count);
+  process.counts.written = there.count;
+  process.counts.written_bytes = there.bytes;
 }
 
 bool cut_off_half_line(const std::string& path) {

@@ -20,6 +20,7 @@ struct RecordedProcess {
   bool ended = false;          // in order, with everything dealt with
   bool still_running = false;  // outlived the command
   record::Ledger counts;       // of all programs that had this pid one after another
+  uint64_t replaced = 0;       // tensors written whose files later ones of the same name have taken
 
   // Announced, but neither written nor failed.
   uint64_t lost() const;
@@ -48,6 +49,10 @@ void add_counts(record::Ledger& sum, const record::Ledger& counts);
 // when the run began: a process of an earlier run may have had the same pid.
 void repair(const std::string& dump, const std::string& timestamp,
             std::filesystem::file_time_type since, RecordedProcess& process);
+
+// After a process that ended in order: what it has written more than once counts once.
+void count_replaced(const std::string& dump, std::filesystem::file_time_type since,
+                    RecordedProcess& process);
 
 // Whether the file's last line had no end and was cut off. An empty file goes altogether.
 bool cut_off_half_line(const std::string& path);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,15 @@ struct TorchRun {
   std::vector<std::string> folders;  // below the dump: "torch_tensors/cpu_4711"
   uint64_t modules_expected = 0;     // over all rounds that were recorded
   uint64_t modules_seen = 0;
-  std::vector<std::string> notes;  // why modules never ran, what could not be stored
+  bool only_statistics = false;       // in place of tensors
+  std::vector<std::string> problems;  // what went wrong in the recorder itself
+  std::vector<std::string> notes;     // why modules never ran, what could not be stored
 };
 
-// Those of the given processes. A manifest that cannot be read is a note.
-TorchRun read_torch_run(const std::string& dump, const std::vector<uint64_t>& pids);
+// Those of the given processes. A manifest that cannot be read is a note. `since` is when the run
+// began: a process of an earlier run may have had the same pid.
+TorchRun read_torch_run(const std::string& dump, const std::vector<uint64_t>& pids,
+                        std::filesystem::file_time_type since);
 
 // Whether a folder of torch_tensors belongs to a process: {device}_{pid}, or with a number behind
 // it where the process recorded several models.

@@ -111,6 +111,16 @@ constexpr auto kColumns = std::to_array<Column>({
     {"identical", kExtended, of_comparison<[](const Comparison& c) { return c.identical; }>},
     {"golden_l2norm", kExtended, of_golden<kNorm>},
     {"my_l2norm", kExtended, of_actual<kNorm>},
+    {"golden_operation", kOrigin, [](const Row& r) { return Cell(r.golden.operation); }},
+    {"golden_op_type", kOrigin, [](const Row& r) { return Cell(r.golden.type); }},
+    {"golden_rank", kOrigin, [](const Row& r) { return Cell(r.golden.rank); }},
+    {"golden_transform", kOrigin, [](const Row& r) { return Cell(r.golden.transform); }},
+    {"my_operation", kOrigin, [](const Row& r) { return Cell(r.actual.operation); }},
+    {"my_op_type", kOrigin, [](const Row& r) { return Cell(r.actual.type); }},
+    {"my_rank", kOrigin, [](const Row& r) { return Cell(r.actual.rank); }},
+    {"my_transform", kOrigin, [](const Row& r) { return Cell(r.actual.transform); }},
+    {"pairing", kOrigin, [](const Row& r) { return Cell(r.pairing); }},
+    {"pairing_reason", kOrigin, [](const Row& r) { return Cell(r.pairing_reason); }},
 });
 
 }  // namespace
@@ -120,7 +130,7 @@ std::span<const Column> all_columns() { return kColumns; }
 std::vector<const Column*> columns(bool extended) {
   std::vector<const Column*> out;
   for (const Column& column : kColumns)
-    if (extended || (column.group != kExtended && column.group != kPerRow)) out.push_back(&column);
+    if (extended || column.group < kExtended) out.push_back(&column);
   return out;
 }
 

@@ -23,6 +23,7 @@ enum class ColumnGroup : uint8_t {
   kReason,    // cmp_fail_reason
   kExtended,  // ours
   kPerRow,    // ours, and only measured with Options::rows
+  kOrigin,    // ours: which operations, and how sure it is that they belong together
 };
 
 struct Column {

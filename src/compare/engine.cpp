@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "compare/transform.h"
 #include "formats/registry.h"
 
 namespace ait::compare {
@@ -52,10 +53,14 @@ class FileCache {
   std::deque<std::pair<std::string, SharedFile>> recent_;
 };
 
+// One side of a pair between opening and its rows.
+using OpenSide = std::vector<SharedFile>;
+
 // One pair between opening and its rows.
 struct Item {
-  SharedFile golden;
-  SharedFile actual;
+  match::Pair pair;
+  OpenSide golden;
+  OpenSide actual;
   std::vector<std::pair<Row, uint64_t>> rows;
   bool stopped = false;
 };
@@ -78,15 +83,41 @@ Result<Tensor> load(const SharedFile& file, const TensorRecord& record, const st
 
 uint64_t size_of(const Result<Tensor>& tensor) { return tensor ? tensor->view().bytes() : 0; }
 
-bool holds_several(const SharedFile& file) { return file && *file && (*file)->file->size() > 1; }
+// A side that is one file, and not one tensor of it by name: it may turn out to hold several.
+bool is_whole_file(const match::Side& side) {
+  return !side.present() || (side.plain() && side.records.front().member.empty());
+}
+
+bool holds_several(const OpenSide& files) {
+  return files.size() == 1 && *files[0] && (*files[0])->file->size() > 1;
+}
+
+// All the parts of a side as one tensor.
+Result<Tensor> load_side(const match::Side& side, const OpenSide& files) {
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < files.size(); ++i) {
+    auto part = load(files[i], side.records[i], side.records[i].member);
+    if (!part || side.plain()) return part;
+    parts.push_back(std::move(*part));
+  }
+  return transformed(parts, side.transform);
+}
 
 std::string shown_path(const TensorRecord& record, const std::string& name) {
-  return record.path.empty() || name.empty() ? record.path : record.path + ":" + name;
+  return name.empty() ? record.path : record.path + ":" + name;
+}
+
+// Every file, joined by ';'.
+std::string shown_paths(const match::Side& side) {
+  std::string out;
+  for (const TensorRecord& record : side.records)
+    out += (out.empty() ? "" : ";") + shown_path(record, record.member);
+  return out;
 }
 
 class Run {
  public:
-  Run(std::span<const match::Pair> pairs, const Options& options, const std::atomic<bool>& stop)
+  Run(const match::Pairs& pairs, const Options& options, const std::atomic<bool>& stop)
       : pairs_(pairs), options_(options), stop_(stop) {
     options_.threads = 0;  // those of the pipeline
     options_.stop = &stop;
@@ -97,7 +128,7 @@ class Run {
     with_threads(threads, [&] {
       const size_t in_flight = kInFlightPerThread * available_threads();
       items_.resize(in_flight);
-      finished = run_pipeline(pairs_.size(), in_flight,
+      finished = run_pipeline(pairs_.count, in_flight,
                               {[&](size_t i) { return prepare(i); }, [&](size_t i) { work(i); },
                                [&](size_t i) { finish(i, emit); }});
     });
@@ -109,30 +140,32 @@ class Run {
 
   bool prepare(size_t i) {
     if (stop_) return false;
-    item(i) = {};
-    item(i).golden = side(pairs_[i].golden, golden_files_);
-    item(i).actual = side(pairs_[i].actual, actual_files_);
+    Item& at = item(i);
+    at = {};
+    at.pair = pairs_.at(i);
+    at.golden = open_side(at.pair.golden, golden_files_);
+    at.actual = open_side(at.pair.actual, actual_files_);
     return true;
   }
 
-  static SharedFile side(const TensorRecord& record, FileCache& files) {
-    if (record.path.empty()) return nullptr;
-    return record.member.empty() ? open(record.path) : files.get(record.path);
+  static OpenSide open_side(const match::Side& side, FileCache& files) {
+    OpenSide out;
+    for (const TensorRecord& record : side.records)
+      out.push_back(record.member.empty() ? open(record.path) : files.get(record.path));
+    return out;
   }
 
   void work(size_t i) {
-    const match::Pair& pair = pairs_[i];
     Item& at = item(i);
-    const bool by_name = pair.golden.member.empty() && pair.actual.member.empty() &&
-                         (holds_several(at.golden) || holds_several(at.actual));
-    if (!by_name) {
-      measure_one(pair, pair.golden.member, pair.actual.member, at);
+    const match::Pair& pair = at.pair;
+    if (is_whole_file(pair.golden) && is_whole_file(pair.actual) &&
+        (holds_several(at.golden) || holds_several(at.actual))) {
+      for (const auto& [name, sides] : names_of(at)) measure_named(name, sides, at);
     } else {
-      for (const auto& [name, sides] : names_of(at))
-        measure_one(pair, sides.golden ? name : kAbsent, sides.actual ? name : kAbsent, at);
+      measure_whole(at);
     }
-    at.golden = nullptr;
-    at.actual = nullptr;
+    at.golden.clear();
+    at.actual.clear();
     at.stopped = stop_;
   }
 
@@ -146,9 +179,9 @@ class Run {
   static std::vector<std::pair<std::string, Sides>> names_of(const Item& at) {
     std::vector<std::pair<std::string, Sides>> names;
     std::unordered_map<std::string, size_t> place;
-    const auto add = [&](const SharedFile& file, bool Sides::* side) {
-      if (!file || !*file) return;
-      const TensorFile& tensors = *(*file)->file;
+    const auto add = [&](const OpenSide& files, bool Sides::* side) {
+      if (files.empty() || !*files[0]) return;
+      const TensorFile& tensors = *(*files[0])->file;
       for (size_t i = 0; i < tensors.size(); ++i) {
         const std::string name = tensors.name(i);
         const auto [found, is_new] = place.try_emplace(name, names.size());
@@ -161,20 +194,59 @@ class Run {
     return names;
   }
 
-  void measure_one(const match::Pair& pair, const std::string& golden_name,
-                   const std::string& actual_name, Item& at) const {
-    const bool has_golden = at.golden && golden_name != kAbsent;
-    const bool has_actual = at.actual && actual_name != kAbsent;
+  // One of several tensors in files that were paired as a whole.
+  void measure_named(const std::string& name, const Sides& sides, Item& at) const {
+    const match::Pair& pair = at.pair;
     const auto golden =
-        has_golden ? load(at.golden, pair.golden, golden_name) : missing("golden-path");
-    const auto actual = has_actual ? load(at.actual, pair.actual, actual_name) : missing("my-path");
+        sides.golden ? load(at.golden[0], pair.golden.records[0], name) : missing("golden-path");
+    const auto actual =
+        sides.actual ? load(at.actual[0], pair.actual.records[0], name) : missing("my-path");
     Row row = measure(golden, actual, options_);
-    row.token_id = pair.token_id;
-    const std::string& name = has_golden ? golden_name : actual_name;
-    row.data_id = name.empty() || name == pair.data_id ? pair.data_id : pair.data_id + ":" + name;
-    row.golden.path = has_golden ? shown_path(pair.golden, golden_name) : "";
-    row.actual.path = has_actual ? shown_path(pair.actual, actual_name) : "";
+    describe(row, pair);
+    if (!name.empty() && name != pair.data_id) row.data_id += ":" + name;
+    row.golden.path = sides.golden ? shown_path(pair.golden.records[0], name) : "";
+    row.actual.path = sides.actual ? shown_path(pair.actual.records[0], name) : "";
     at.rows.emplace_back(std::move(row), size_of(golden) + size_of(actual));
+  }
+
+  void measure_whole(Item& at) const {
+    const match::Pair& pair = at.pair;
+    auto golden =
+        pair.golden.present() ? load_side(pair.golden, at.golden) : lone(pair, "golden-path");
+    auto actual = pair.actual.present() ? load_side(pair.actual, at.actual) : lone(pair, "my-path");
+    const std::string note = golden && actual ? fit(*golden, *actual, pair.fit) : "";
+    Row row = measure(golden, actual, options_);
+    describe(row, pair);
+    if (!note.empty()) row.reason = note + (row.reason.empty() ? "" : " ") + row.reason;
+    row.golden.path = shown_paths(pair.golden);
+    row.actual.path = shown_paths(pair.actual);
+    at.rows.emplace_back(std::move(row), size_of(golden) + size_of(actual));
+  }
+
+  static Result<Tensor> lone(const match::Pair& pair, std::string_view option) {
+    if (pair.alone.empty()) return missing(option);
+    return fail(Error(ErrorCode::kNotFound) << pair.alone);
+  }
+
+  static void describe(Row& row, const match::Pair& pair) {
+    row.token_id = pair.token_id;
+    row.data_id = pair.data_id;
+    if (pair.complete()) {
+      row.pairing = match::word(pair.certainty);
+      row.pairing_reason = pair.why;
+    }
+    const auto from = [](Side& side, const match::Side& records) {
+      if (!records.present()) return;
+      const TensorRecord& first = records.records.front();
+      side.operation = first.operation;
+      side.type = first.type;
+      side.rank = first.rank;
+      for (size_t i = 1; i < records.records.size(); ++i)
+        if (records.records[i].rank != first.rank) side.rank += ";" + records.records[i].rank;
+      side.transform = records.transform.text();
+    };
+    from(row.golden, pair.golden);
+    from(row.actual, pair.actual);
   }
 
   void finish(size_t i, const std::function<void(Row&&, uint64_t)>& emit) {
@@ -189,9 +261,7 @@ class Run {
     at = {};
   }
 
-  inline static const std::string kAbsent = std::string(1, '\0');
-
-  std::span<const match::Pair> pairs_;
+  const match::Pairs& pairs_;
   Options options_;
   const std::atomic<bool>& stop_;
   FileCache golden_files_;
@@ -203,7 +273,7 @@ class Run {
 
 }  // namespace
 
-size_t compare_pairs(std::span<const match::Pair> pairs, const Options& options,
+size_t compare_pairs(const match::Pairs& pairs, const Options& options,
                      const std::atomic<bool>& stop,
                      const std::function<void(Row&& row, uint64_t bytes)>& emit) {
   return Run(pairs, options, stop).run(options.threads, emit);

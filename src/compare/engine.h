@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <span>
 
 #include "compare/measure.h"
 #include "match/pair.h"
@@ -19,10 +18,11 @@
 namespace ait::compare {
 
 // `emit` is called from one thread at a time, in the order of the pairs, with the bytes of both
-// tensors. A pair of files that hold several tensors gives a row for every name on either side; a
-// pair without one of its sides gives a row with the reason. When `stop` becomes true the rows so
-// far have been emitted and the function returns. Returns how many pairs were finished.
-size_t compare_pairs(std::span<const match::Pair> pairs, const Options& options,
+// tensors; `pairs.at` is called ahead of it from one thread at a time. A pair of files that hold
+// several tensors gives a row for every name on either side; a pair without one of its sides gives
+// a row with the reason. When `stop` becomes true the rows so far have been emitted and the
+// function returns. Returns how many pairs were finished.
+size_t compare_pairs(const match::Pairs& pairs, const Options& options,
                      const std::atomic<bool>& stop,
                      const std::function<void(Row&& row, uint64_t bytes)>& emit);
 

@@ -19,6 +19,7 @@ constexpr std::array<std::pair<std::string_view, Kind>, 3> kWords = {
 bool is_measured(const Column& column) {
   static constexpr std::array<std::string_view, 2> kFlags = {"non_finite_agree", "identical"};
   return column.group != ColumnGroup::kPair && column.group != ColumnGroup::kReason &&
+         column.group != ColumnGroup::kOrigin &&
          std::find(kFlags.begin(), kFlags.end(), column.name) == kFlags.end();
 }
 

@@ -34,7 +34,13 @@ struct Options {
 };
 
 struct Side {
-  std::string path;  // as the report shows it; measure() leaves it to the caller
+  // As the report shows them; measure() leaves them to the caller.
+  std::string path;
+  std::string operation;
+  std::string type;
+  std::string rank;
+  std::string transform;
+
   std::optional<DType> dtype;
   Shape shape;
   std::optional<metrics::Side> statistics;
@@ -45,6 +51,8 @@ struct Side {
 struct Row {
   std::string token_id = "0";
   std::string data_id = "0";
+  std::string pairing;         // how sure it is that the two belong together: "certain"
+  std::string pairing_reason;  // and why
   Side golden;
   Side actual;
   // Set wherever elements stood against elements; see metrics_of().

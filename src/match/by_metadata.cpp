@@ -9,11 +9,13 @@ std::vector<Pair> pair_by_metadata(const capture::ManualMapping& mapping) {
     Pair pair;
     pair.token_id = entry.token_id;
     pair.data_id = entry.data_id;
-    pair.golden.path = entry.golden_path;
-    pair.golden.operation = entry.data_id;
-    pair.golden.round = entry.token_id;
-    pair.actual = pair.golden;
-    pair.actual.path = entry.actual_path;
+    capture::TensorRecord record;
+    record.operation = entry.data_id;
+    record.round = entry.token_id;
+    record.path = entry.golden_path;
+    pair.golden = record;
+    record.path = entry.actual_path;
+    pair.actual = std::move(record);
     pairs.push_back(std::move(pair));
   }
   return pairs;

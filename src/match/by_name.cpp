@@ -67,7 +67,7 @@ std::vector<Pair> pair_by_name(const Capture& golden, const Capture& actual) {
     pairs.push_back(std::move(pair));
   }
   const auto name = [](const Pair& pair) -> const std::string& {
-    return pair.golden.path.empty() ? pair.actual.operation : pair.golden.operation;
+    return (pair.golden.present() ? pair.golden : pair.actual).records.front().operation;
   };
   std::vector<Pair> alone;
   for (size_t i = 0; i < actual.records.size(); ++i) {

@@ -1,22 +1,94 @@
-// Who is to be compared with whom. A matcher turns two captures into these; nothing upstream of
-// compare reads a tensor.
+// Who is to be compared with whom, and what makes the two comparable. A matcher turns two captures
+// into these.
+//
+//   Pair pair;
+//   pair.golden = golden_record;                        // the simple case: tensor against tensor
+//   pair.actual.records = {rank0, rank1};               // the other side lies in two shards
+//   pair.actual.transform.join = Join::kColumns;
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/capture.h"
 
 namespace ait::match {
 
+// How several records make one tensor.
+enum class Join : uint8_t {
+  kNone,     // there is one
+  kColumns,  // side by side: shards of a column-parallel layer
+  kRows,     // one below the other
+  kSum,      // partial results
+};
+
+// What is done to the records of a side before it is compared. A tensor counts as a matrix here:
+// its rows are tokens, `columns` wide; a tensor of [tokens, heads, size] has heads * size columns.
+struct Transform {
+  int64_t columns = 0;  // 0: the tensor as it is, and nothing below but `join` and `heads_first`
+  int64_t first = 0;    // columns [first, first + taken) of every `period`
+  int64_t taken = 0;    // 0: all
+  int64_t period = 0;   // 0: one stretch in each row
+  bool heads_first = false;  // [heads, tokens, size] as [tokens, heads, size]
+  Join join = Join::kNone;
+
+  bool is_identity() const { return taken == 0 && !heads_first && join == Join::kNone; }
+  std::string text() const;  // "columns 64 to 95 of each, 2 shards side by side"; empty for none
+  bool operator==(const Transform&) const = default;
+};
+
+struct Side {
+  std::vector<capture::TensorRecord> records;  // none: there is no such side
+  Transform transform;
+
+  Side() = default;
+  Side(capture::TensorRecord record) { records.push_back(std::move(record)); }  // NOLINT
+
+  bool present() const { return !records.empty(); }
+  // A single tensor as it lies in its file.
+  bool plain() const { return records.size() == 1 && transform.is_identity(); }
+};
+
+// How sure a pairing is.
+enum class Certainty : uint8_t {
+  kCertain,  // a person said so, names are the same, or the data agree and nothing else does
+  kLikely,   // types, order and shapes fit, and nothing else does
+  kGuess,    // it fits, but so might others
+};
+const char* word(Certainty certainty);  // "certain"
+
+// What may be done where the two sides still have different numbers of rows.
+enum class Fit : uint8_t {
+  kNone,
+  kRepeat,    // the smaller is repeated along its first dimension: another batch of the same input
+  kLastRows,  // the last row of each sequence: a head that is computed only where it is needed
+};
+
 struct Pair {
   std::string token_id = "0";
   std::string data_id = "0";
-  // Without a path: there is no such side.
-  capture::TensorRecord golden;
-  capture::TensorRecord actual;
+  Side golden;
+  Side actual;
+  Fit fit = Fit::kNone;
+  Certainty certainty = Certainty::kCertain;
+  std::string why;    // one short sentence; empty where the kind of comparison says it already
+  std::string alone;  // of a side without a partner: why that is so
 
-  bool complete() const { return !golden.path.empty() && !actual.path.empty(); }
+  bool complete() const { return golden.present() && actual.present(); }
+};
+
+// Pairs that are made when they are needed: there may be millions.
+struct Pairs {
+  size_t count = 0;
+  std::function<Pair(size_t index)> at;
+
+  Pairs() = default;
+  Pairs(std::vector<Pair> list)  // NOLINT: a list is one kind of them
+      : count(list.size()), at([list = std::move(list)](size_t index) { return list[index]; }) {}
 };
 
 }  // namespace ait::match

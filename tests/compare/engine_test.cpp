@@ -30,8 +30,13 @@ class Engine : public ::testing::Test {
                           const std::string& actual) {
     match::Pair out;
     out.data_id = id;
-    out.golden.path = golden;
-    out.actual.path = actual;
+    const auto side = [](const std::string& path) {
+      capture::TensorRecord record;
+      record.path = path;
+      return path.empty() ? match::Side() : match::Side(record);
+    };
+    out.golden = side(golden);
+    out.actual = side(actual);
     return out;
   }
 
@@ -112,7 +117,7 @@ TEST_F(Engine, FindsMembersOfCheckpointsByName) {
   std::vector<match::Pair> pairs;
   for (const char* name : {"a", "b", "missing"}) {
     pairs.push_back(pair(name, golden, actual));
-    pairs.back().golden.member = pairs.back().actual.member = name;
+    pairs.back().golden.records[0].member = pairs.back().actual.records[0].member = name;
   }
   const auto rows = run(pairs);
   ASSERT_EQ(rows.size(), 3u);

@@ -21,7 +21,9 @@ SEED_COLUMNS = (
 EXTENDED_COLUMNS = (
     "zero_golden_mismatch golden_nan golden_inf my_nan my_inf non_finite_agree differing_elements "
     "elements worst_index worst_golden worst_my worst_row worst_row_cosine "
-    "kl_divergence_per_row_mean kl_divergence_per_row_max identical golden_l2norm my_l2norm"
+    "kl_divergence_per_row_mean kl_divergence_per_row_max identical golden_l2norm my_l2norm "
+    "golden_operation golden_op_type golden_rank golden_transform my_operation my_op_type my_rank my_transform "
+    "pairing pairing_reason"
 ).split()
 METRICS = SEED_COLUMNS[14:21]
 

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import error_line
 
-COMMANDS = [[], ["llm"], ["llm", "compare"], ["llm", "dump"], ["llm", "errcheck"], ["show"], ["doctor"]]
+COMMANDS = [[], ["llm"], ["llm", "compare"], ["llm", "dump"], ["llm", "errcheck"], ["show"], ["demo"], ["doctor"]]
 NOBODY = 65534
 
 

@@ -19,7 +19,10 @@ capture::Capture folder(const std::string& root, const std::vector<std::string>&
 // "golden|my" of each pair.
 std::vector<std::string> paths(const std::vector<Pair>& pairs) {
   std::vector<std::string> out;
-  for (const Pair& pair : pairs) out.push_back(pair.golden.path + "|" + pair.actual.path);
+  const auto path = [](const Side& side) {
+    return side.present() ? side.records[0].path : std::string();
+  };
+  for (const Pair& pair : pairs) out.push_back(path(pair.golden) + "|" + path(pair.actual));
   return out;
 }
 

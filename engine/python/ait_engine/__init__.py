@@ -9,14 +9,15 @@
     logits = model.prefill([[1, 15, 7], [2, 9]], more_tokens=8)       # numpy, batch x vocabulary
     logits = model.decode(logits.argmax(-1))
 
-The library is found through AIT_ENGINE_LIB (the file itself) or ATB_HOME_PATH (`lib/libatb.so` in it), or in the
-build folder of the source tree. A probe that was preloaded into this process sees every operation.
+The library is found through AIT_ENGINE_LIB (the file itself) or ATB_HOME_PATH (`lib/libatb.so` in it), in the build
+folder of the source tree, or where the wheel has put it. A probe that was preloaded into this process sees every operation.
 """
 
 import ctypes
 import json
 import os
 import pathlib
+import sys
 
 import numpy as np
 
@@ -47,7 +48,9 @@ def library_path():
         return pathlib.Path(os.environ["AIT_ENGINE_LIB"])
     if os.environ.get("ATB_HOME_PATH"):
         return pathlib.Path(os.environ["ATB_HOME_PATH"]) / "lib" / "libatb.so"
-    return pathlib.Path(__file__).resolve().parents[3] / "build" / "engine" / "lib" / "libatb.so"
+    installed = pathlib.Path(sys.prefix) / "lib/ait/engine/lib/libatb.so"
+    built = pathlib.Path(__file__).resolve().parents[3] / "build/engine/lib/libatb.so"
+    return built if built.exists() else installed
 
 
 _library = None

@@ -6,7 +6,8 @@ does pays nothing. The outermost module that a thread calls is the root of a rec
 called for it; see docs/torch_dump.md.
 
     AIT_TORCH_DUMP_PATH    the folder in which ait_dump/torch_tensors is made; without it nothing is recorded
-    AIT_TORCH_TOKEN_RANGE  rounds to record, first and last of each stretch: "1,3,7,7" for 1, 2, 3 and 7; default "0,0"
+    AIT_TORCH_TOKEN_RANGE  rounds to record, first and last of each stretch: "1,3,7,7" for 1, 2, 3 and 7; default "0,0";
+                           "none" for nothing but model_tree.json
     AIT_TORCH_MODULE_LIST  how the names of module classes to record begin, in upper or lower case: "linear,llamamlp"
     AIT_TORCH_LAYER_NAME   full name of what to record, * for anything: "root.model.layers.0.*"
     AIT_TORCH_TENSOR_PART  0 inputs, 1 outputs, 2 both (default)

@@ -54,7 +54,8 @@ def find(model: torch.nn.Module, config: DumpConfig) -> Optional[Session]:
 def _end() -> None:
     for session in list(_process.sessions):
         session.close()
-    _native.note_end()
+    if _process.calls_at_exit:  # not in a forked child that recorded nothing
+        _native.note_end()
 
 
 def call_at_exit() -> None:

@@ -21,17 +21,20 @@ MAX_ROOTS = 64
 
 
 class TokenRanges:
-    """Rounds as pairs of first and last: "1,3,7,7"."""
+    """Rounds as pairs of first and last: "1,3,7,7"; "none" for no round at all."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
+        self._pairs: List[Tuple[int, int]] = []
+        if text == "none":
+            return
         try:
             numbers = [int(each) for each in text.split(",")]
         except ValueError:
             numbers = []
-        self._pairs: List[Tuple[int, int]] = list(zip(numbers[::2], numbers[1::2]))
+        self._pairs = list(zip(numbers[::2], numbers[1::2]))
         if not numbers or len(numbers) % 2 or any(not 0 <= first <= last for first, last in self._pairs):
             raise ValueError(f"AIT_TORCH_TOKEN_RANGE must be pairs of first and last round such as 1,3, not {text!r}")
-        self._text = text
 
     def __contains__(self, number: object) -> bool:
         return isinstance(number, int) and any(first <= number <= last for first, last in self._pairs)
@@ -82,18 +85,23 @@ class Roots:
         self._lock = threading.Lock()
 
     def see(self, module: torch.nn.Module) -> None:
-        known = self._members.get(id(module))
-        if known is not None and known() is module:
+        if self._knows(module) or self._too_many:
             return
-        if self._too_many or getattr(module, "_is_replica", False) or _is_stateless_leaf(module):
+        if getattr(module, "_is_replica", False) or _is_stateless_leaf(module):
             return
         with self._lock:
-            self._add(module)
+            if not self._knows(module):  # another thread may have been quicker
+                self._add(module)
+
+    def _knows(self, module: torch.nn.Module) -> bool:
+        known = self._members.get(id(module))
+        return known is not None and known() is module
 
     def _add(self, module: torch.nn.Module) -> None:
         if len(self._sessions) == MAX_ROOTS:
             self._too_many = True
-            _say(f"only the first {MAX_ROOTS} models of this process are recorded")
+            many = RuntimeError(f"only the first {MAX_ROOTS} models of this process are recorded")
+            self._sessions[-1].trouble(many, type(module).__name__)  # so that a manifest says it, too
             return
         inside = list(module.modules())
         parts = {id(each) for each in inside}

@@ -1,0 +1,1 @@
+"""Comparison of torch (pta) with an acceleration library (acl) while both run."""

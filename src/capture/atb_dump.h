@@ -1,0 +1,26 @@
+// What `ait llm dump` and its predecessors record of an acceleration library.
+//
+//     {root}/tensors/{device}_{pid}/{round}/{id}_{name}[/{i}_{child}]*[/{k}_{kernel}]/{before|after}/
+//         intensor0.bin  outtensor0.bin  (…0_name.bin of newer versions, inTensor0.bin of old ones)
+//     {root}/tensors/{device}_{pid}/{round}/…/op_param.json
+//     {root}/model/{pid}/{model}.json    {root}/layer/{pid}/{operation}.json       topologies
+//
+// {round} is how often that top-level operation had been set up: operations of prefill and of
+// decode count for themselves, so folder 0 holds the first round of both. Old versions write
+// {pid}_{device}; the newest keep tensors in atb_dump_data/data and topologies in
+// atb_dump_data/info.
+#pragma once
+
+#include <string>
+
+#include "capture/recording.h"
+
+namespace ait::capture {
+
+// Whether a path is one, or a part of one: see dump_folders.h.
+bool is_atb_dump(const std::string& path);
+
+// Fails where there is none. What is missing or makes no sense is one of `problems`.
+Result<Recording> read_atb_dump(const std::string& path);
+
+}  // namespace ait::capture

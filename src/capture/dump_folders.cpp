@@ -1,0 +1,241 @@
+#include "capture/dump_folders.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/parallel.h"
+#include "capture/listing.h"
+
+namespace ait::capture {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 2> kDumpNames = {"ait_dump", "msit_dump"};
+constexpr std::string_view kNewestDumpName = "atb_dump_data";
+constexpr std::array<std::string_view, 3> kTopologyFolders = {"model", "layer", "info/model"};
+
+std::vector<std::string> folders_in(const std::string& path) {
+  std::vector<std::string> names;
+  if (const auto entries = list_folder(path))
+    for (const Entry& entry : *entries)
+      if (entry.is_folder) names.push_back(entry.name);
+  return names;
+}
+
+// "0_41210" as {"0", "41210"}; a third part is a counter.
+std::pair<std::string, std::string> halves(const std::string& name) {
+  const size_t first = name.find('_');
+  if (first == std::string::npos) return {name, ""};
+  const size_t second = name.find('_', first + 1);
+  return {name.substr(0, first), name.substr(first + 1, second - first - 1)};
+}
+
+// Folders below model/ and layer/ are named after processes.
+std::set<std::string> known_pids(const std::string& root) {
+  std::set<std::string> pids;
+  for (const std::string_view folder : kTopologyFolders)
+    for (const std::string& name : folders_in(root + "/" + std::string(folder))) pids.insert(name);
+  return pids;
+}
+
+// Newer tools write {device}_{pid}, older ones {pid}_{device}. Where no topology names the process,
+// the smaller number is the device: process numbers start above the cards of any machine but in
+// containers, where both readings give the same order of ranks.
+Rank rank_of(const std::string& folder, const std::string& name,
+             const std::set<std::string>& pids) {
+  auto [device, pid] = halves(name);
+  bool swapped = !is_number(pid);
+  if (is_number(device) && is_number(pid)) {
+    if (pids.contains(device) != pids.contains(pid)) {
+      swapped = pids.contains(device);
+    } else {
+      swapped = natural_less(pid, device);
+    }
+  }
+  if (swapped) std::swap(device, pid);
+  return {folder.empty() ? name : folder + "/" + name, name, device, pid};
+}
+
+void keep_latest_of_each_device(RankFolders& found) {
+  std::map<std::string, size_t> best;
+  std::vector<Rank> kept;
+  for (Rank& rank : found.ranks) {
+    const auto [place, is_new] = best.try_emplace(rank.device, kept.size());
+    if (is_new) {
+      kept.push_back(std::move(rank));
+      continue;
+    }
+    Rank& other = kept[place->second];
+    std::error_code ignored;
+    if (fs::last_write_time(rank.path, ignored) > fs::last_write_time(other.path, ignored))
+      std::swap(rank, other);
+    found.problems.push_back(Error(ErrorCode::kUsage, rank.path)
+                             << "is left out: " << printable(other.name)
+                             << " is a later run on the same device; name a rank's folder to "
+                                "choose another");
+  }
+  found.ranks = std::move(kept);
+  std::sort(found.ranks.begin(), found.ranks.end(), [](const Rank& a, const Rank& b) {
+    return a.device != b.device ? natural_less(a.device, b.device) : natural_less(a.name, b.name);
+  });
+}
+
+// Ranks directly inside a folder.
+RankFolders ranks_in(const std::string& folder, const std::string& root, const FolderRules& rules) {
+  RankFolders found;
+  found.root = root;
+  const std::set<std::string> pids = known_pids(root);
+  for (const std::string& name : folders_in(folder)) {
+    if (!rules.is_rank(name)) continue;
+    Rank rank = rank_of(folder, name, pids);
+    if (rules.holds_rounds(rank.path)) found.ranks.push_back(std::move(rank));
+  }
+  return found;
+}
+
+bool is_tensors_name(const std::string& name, const FolderRules& rules) {
+  return std::find(rules.tensors_folders.begin(), rules.tensors_folders.end(), name) !=
+         rules.tensors_folders.end();
+}
+
+std::string parent_of(const std::string& path) { return fs::path(path).parent_path().native(); }
+std::string name_of(const std::string& path) { return fs::path(path).filename().native(); }
+
+// The dump that a tensors folder belongs to.
+std::string root_of(const std::string& tensors, const FolderRules& rules) {
+  return is_tensors_name(name_of(tensors), rules) ? parent_of(tensors) : tensors;
+}
+
+RankFolders one_rank(const std::string& path, const FolderRules& rules) {
+  RankFolders found;
+  const std::string tensors = parent_of(path);
+  found.root = root_of(tensors, rules);
+  found.ranks.push_back(rank_of(tensors, name_of(path), known_pids(found.root)));
+  found.ranks.back().path = path;
+  return found;
+}
+
+RankFolders find_in(const std::string& path, const FolderRules& rules) {
+  for (const std::string_view name : rules.tensors_folders)
+    if (auto found = ranks_in(path + "/" + std::string(name), path, rules); !found.ranks.empty())
+      return found;
+  return ranks_in(path, root_of(path, rules), rules);
+}
+
+}  // namespace
+
+bool is_dump_name(std::string_view name) {
+  return name == kNewestDumpName ||
+         std::any_of(kDumpNames.begin(), kDumpNames.end(), [&](std::string_view known) {
+           return name == known || (name.starts_with(known) && name[known.size()] == '_');
+         });
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+bool is_numbered(std::string_view name) {
+  const size_t underscore = name.find('_');
+  return underscore != std::string_view::npos && underscore + 1 < name.size() &&
+         is_number(name.substr(0, underscore));
+}
+
+Result<RankFolders> find_ranks(const std::string& given, const FolderRules& rules) {
+  // Parents are needed by name, so "." and "x/.." must not stand at the end.
+  std::error_code ignored;
+  std::string path = fs::absolute(given, ignored).lexically_normal().native();
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+
+  RankFolders found;
+  if (rules.is_round(path)) {
+    found = one_rank(parent_of(path), rules);
+    found.only_round = name_of(path);
+    return found;
+  }
+  if (rules.holds_rounds(path)) return one_rank(path, rules);
+  found = find_in(path, rules);
+  if (found.ranks.empty()) {
+    std::vector<std::string> dumps;
+    for (const std::string& name : folders_in(path)) {
+      if (!is_dump_name(name)) continue;
+      const fs::path dump = fs::path(path) / name;
+      auto inside = find_in(dump.native(), rules);
+      // dump_path="./ait_dump" gives ait_dump/ait_dump.
+      if (inside.ranks.empty())
+        for (const std::string& again : folders_in(dump.native()))
+          if (inside.ranks.empty() && is_dump_name(again))
+            inside = find_in((dump / again).native(), rules);
+      if (inside.ranks.empty()) continue;
+      dumps.push_back(name);
+      found = std::move(inside);
+    }
+    if (dumps.size() > 1)
+      return fail(Error(ErrorCode::kUsage, given)
+                  << "holds several dumps (" << printable(dumps[0]) << ", " << printable(dumps[1])
+                  << (dumps.size() > 2 ? ", …" : "") << "); name one of them");
+  }
+  if (rules.look_inside)
+    for (Rank& rank : found.ranks) rules.look_inside(rank);
+  keep_latest_of_each_device(found);
+  return found;
+}
+
+void list_rounds(Recording& recording, RecordingBuilder& builder, const std::string& only_round,
+                 const std::function<bool(const std::string& name)>& is_round_name) {
+  std::vector<std::pair<size_t, std::string>> work;  // rank, round
+  for (size_t rank = 0; rank < recording.ranks.size(); ++rank) {
+    auto entries = list_folder(recording.ranks[rank].path);
+    if (!entries) {
+      recording.problems.push_back(entries.error());
+      continue;
+    }
+    for (const Entry& entry : *entries)
+      if (entry.is_folder &&
+          (only_round.empty() ? is_round_name(entry.name) : entry.name == only_round))
+        work.emplace_back(rank, entry.name);
+  }
+  for (const auto& [rank, round] : work) recording.rounds.push_back(round);
+  std::sort(recording.rounds.begin(), recording.rounds.end(), natural_less);
+  recording.rounds.erase(std::unique(recording.rounds.begin(), recording.rounds.end()),
+                         recording.rounds.end());
+  std::map<std::string, size_t> round_index;
+  for (size_t i = 0; i < recording.rounds.size(); ++i) round_index[recording.rounds[i]] = i;
+
+  struct Listed {
+    std::vector<std::pair<std::string, std::string>> units;  // name, files
+    std::vector<Error> problems;
+  };
+  // One stretch of rounds at a time, so that their texts need not all be in memory at once.
+  constexpr size_t kAtOnce = 64;
+  std::vector<Listed> listed;
+  for (size_t first = 0; first < work.size(); first += kAtOnce) {
+    const size_t count = std::min(kAtOnce, work.size() - first);
+    listed.assign(count, {});
+    parallel_for(count, 0, [&](size_t i) {
+      const auto& [rank, round] = work[first + i];
+      const std::string path = recording.ranks[rank].path + "/" + round;
+      const auto units = list_folder(path);
+      if (!units) {
+        listed[i].problems.push_back(units.error());
+        return;
+      }
+      for (const Entry& unit : *units)
+        if (unit.is_folder)
+          listed[i].units.emplace_back(unit.name,
+                                       list_files(path + "/" + unit.name, listed[i].problems));
+    });
+    for (size_t i = 0; i < count; ++i) {
+      const auto& [rank, round] = work[first + i];
+      for (auto& [unit, files] : listed[i].units)
+        builder.add(rank, round_index[round], unit, std::move(files));
+      for (Error& problem : listed[i].problems) recording.problems.push_back(std::move(problem));
+    }
+  }
+}
+
+}  // namespace ait::capture

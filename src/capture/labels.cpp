@@ -1,0 +1,105 @@
+#include "capture/labels.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+
+#include "capture/capture.h"
+#include "capture/listing.h"
+
+namespace ait::capture {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = "_labels.jsonl";
+constexpr size_t kMaxBytes = size_t{1} << 30;
+
+bool same_but_case(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
+           return std::tolower(static_cast<unsigned char>(x)) ==
+                  std::tolower(static_cast<unsigned char>(y));
+         });
+}
+
+// Versions of the library differ in the case of "outTensor0.bin".
+std::string existing_spelling(const std::string& path) {
+  std::error_code ignored;
+  if (path.empty() || fs::exists(path, ignored)) return path;
+  const fs::path wanted(path);
+  if (const auto entries = list_folder(wanted.parent_path().native()))
+    for (const Entry& entry : *entries)
+      if (!entry.is_folder && same_but_case(entry.name, wanted.filename().native()))
+        return (wanted.parent_path() / entry.name).native();
+  return path;
+}
+
+struct Label {
+  std::string_view data_id;
+  std::string_view source;
+  std::string_view path;
+};
+
+bool parse(simdjson::dom::parser& parser, std::string_view line, Label& label) {
+  simdjson::dom::element element;
+  return parser.parse(line.data(), line.size()).get(element) == simdjson::SUCCESS &&
+         element["data_id"].get(label.data_id) == simdjson::SUCCESS &&
+         element["source"].get(label.source) == simdjson::SUCCESS &&
+         element["path"].get(label.path) == simdjson::SUCCESS &&
+         (label.source == "pta" || label.source == "acl");
+}
+
+void read_file(Labels& labels) {
+  std::error_code ignored;
+  simdjson::padded_string text;
+  if (fs::file_size(labels.path, ignored) > kMaxBytes ||
+      simdjson::padded_string::load(labels.path).get(text) != simdjson::SUCCESS) {
+    labels.problems.push_back(Error(ErrorCode::kUnreadable, labels.path) << "cannot be read");
+    return;
+  }
+  std::map<std::string, size_t, std::less<>> known;
+  simdjson::dom::parser parser;
+  std::string_view rest(text);
+  for (uint64_t offset = 0; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    Label label;
+    if (parse(parser, line, label)) {
+      const auto [place, is_new] =
+          known.try_emplace(std::string(label.data_id), labels.pairs.size());
+      if (is_new) labels.pairs.push_back({std::string(label.data_id), {}, {}});
+      LabelledPair& pair = labels.pairs[place->second];
+      (label.source == "pta" ? pair.pta_path : pair.acl_path) = label.path;
+    } else if (!line.empty()) {
+      labels.problems.push_back(Error(ErrorCode::kCorrupt, labels.path, offset)
+                                << "holds a line that is no label; was its process killed?");
+    }
+    const size_t taken = std::min(line.size() + 1, rest.size());
+    offset += taken;
+    rest.remove_prefix(taken);
+  }
+  for (LabelledPair& pair : labels.pairs) pair.acl_path = existing_spelling(pair.acl_path);
+}
+
+}  // namespace
+
+Result<std::vector<Labels>> read_labels(const std::string& folder) {
+  const auto entries = list_folder(folder);
+  if (!entries) return fail(entries.error());
+  std::vector<Labels> all;
+  for (const Entry& entry : *entries) {
+    if (entry.is_folder || !entry.name.ends_with(kSuffix)) continue;
+    Labels labels;
+    labels.path = folder + "/" + entry.name;
+    labels.task_id = entry.name.substr(0, entry.name.size() - kSuffix.size());
+    read_file(labels);
+    all.push_back(std::move(labels));
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Labels& a, const Labels& b) { return natural_less(a.task_id, b.task_id); });
+  return all;
+}
+
+}  // namespace ait::capture

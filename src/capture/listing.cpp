@@ -1,0 +1,145 @@
+#include "capture/listing.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <cstring>
+
+namespace ait::capture {
+namespace {
+
+constexpr size_t kBufferBytes = 32768;
+
+// The kernel's record, which glibc does not declare under a stable name.
+struct KernelEntry {
+  uint64_t inode;
+  int64_t next;
+  uint16_t bytes;
+  uint8_t type;
+  char name[1];
+};
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return number_; }
+
+ private:
+  int number_;
+};
+
+bool is_folder(int parent, const char* name, uint8_t type) {
+  if (type != DT_UNKNOWN) return type == DT_DIR;
+  struct stat status{};
+  return ::fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
+}
+
+// File systems of this machine fill the buffer as far as it goes, so that a call which left room
+// for another name was the last. Others (NFS, FUSE) may stop anywhere.
+bool fills_buffers(int folder) {
+  struct statfs status{};
+  if (::fstatfs(folder, &status) != 0) return false;
+  const auto type = static_cast<uint64_t>(status.f_type);
+  return type == EXT4_SUPER_MAGIC || type == TMPFS_MAGIC || type == XFS_SUPER_MAGIC;
+}
+
+// False, with errno, where the folder cannot be read to its end.
+bool read_entries(int folder, bool full_buffers, std::vector<Entry>& out) {
+  alignas(KernelEntry) std::array<char, kBufferBytes> buffer;
+  while (true) {
+    const long bytes = ::syscall(SYS_getdents64, folder, buffer.data(), buffer.size());
+    if (bytes == 0) return true;
+    if (bytes < 0) {
+      if (errno == EINTR) continue;
+      return false;
+    }
+    for (long at = 0; at < bytes;) {
+      uint16_t length;
+      std::memcpy(&length, buffer.data() + at + offsetof(KernelEntry, bytes), sizeof length);
+      const auto type =
+          static_cast<uint8_t>(buffer[static_cast<size_t>(at) + offsetof(KernelEntry, type)]);
+      const char* name = buffer.data() + at + offsetof(KernelEntry, name);
+      if (name[0] != '.') out.push_back({name, is_folder(folder, name, type)});
+      at += length;
+    }
+    if (full_buffers && static_cast<size_t>(bytes) + sizeof(KernelEntry) + NAME_MAX < buffer.size())
+      return true;
+  }
+}
+
+Error cannot_list(const std::string& path) {
+  return Error(ErrorCode::kUnreadable, path) << "cannot be listed: " << system_message(errno);
+}
+
+struct Walk {
+  std::string root;
+  std::string below;  // "a/b/", where the walk stands
+  std::string files;
+  std::vector<Error>& problems;
+  bool full_buffers = false;
+
+  void enter(int parent, const char* name, size_t depth) {
+    if (depth > kMaxFolderDepth) {
+      problems.push_back(Error(ErrorCode::kUnsupported, root + "/" + below)
+                         << "is nested deeper than any dump; it is left out");
+      return;
+    }
+    const Descriptor folder(
+        ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (depth > 0 ? O_NOFOLLOW : 0)));
+    if (depth == 0 && folder.get() >= 0) full_buffers = fills_buffers(folder.get());
+    std::vector<Entry> entries;
+    if (folder.get() < 0 || !read_entries(folder.get(), full_buffers, entries)) {
+      problems.push_back(cannot_list(root + "/" + below));
+      return;
+    }
+    std::sort(entries.begin(), entries.end());
+    for (const Entry& entry : entries) {
+      if (entry.is_folder) continue;
+      files += below;
+      files += entry.name;
+      files += '\0';
+    }
+    const size_t length = below.size();
+    for (const Entry& entry : entries) {
+      if (!entry.is_folder) continue;
+      below += entry.name;
+      below += '/';
+      enter(folder.get(), entry.name.c_str(), depth + 1);
+      below.resize(length);
+    }
+  }
+};
+
+}  // namespace
+
+Result<std::vector<Entry>> list_folder(const std::string& path) {
+  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  std::vector<Entry> entries;
+  if (folder.get() < 0 || !read_entries(folder.get(), false, entries))
+    return fail(cannot_list(path));
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+std::string list_files(const std::string& path, std::vector<Error>& problems) {
+  Walk walk{path, {}, {}, problems};
+  walk.enter(AT_FDCWD, path.c_str(), 0);
+  return std::move(walk.files);
+}
+
+}  // namespace ait::capture

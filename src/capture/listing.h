@@ -1,0 +1,46 @@
+// Lists folders with few system calls: a dump of a large model holds millions of files.
+//
+//   std::string files = list_files(folder_path, problems);   // "a/x.bin\0a/y.bin\0b/z.bin\0"
+//
+// Nothing is asked of a file but its name. Symbolic links count as files (dumps without duplicates
+// use them), folders behind symbolic links are not entered: they may lead in circles.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace ait::capture {
+
+// An operation nests at most a few levels; deeper trees are not what any tool writes.
+inline constexpr size_t kMaxFolderDepth = 64;
+
+struct Entry {
+  std::string name;
+  bool is_folder = false;
+
+  bool operator<(const Entry& other) const { return name < other.name; }
+};
+
+// The entries of one folder by name, hidden ones left out. Fails where it cannot be listed.
+Result<std::vector<Entry>> list_folder(const std::string& path);
+
+// Every file below a folder, each as its path below it and a NUL, parents' files before those of
+// sub-folders, both by name: two folders with the same content give the same text. What cannot be
+// listed, and what lies too deep, is one of `problems`.
+std::string list_files(const std::string& path, std::vector<Error>& problems);
+
+// Calls visit(std::string_view path) for each file of such a text.
+template <typename Visit>
+void each_file(std::string_view files, Visit visit) {
+  while (!files.empty()) {
+    const size_t end = files.find('\0');
+    visit(files.substr(0, end));
+    files.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace ait::capture

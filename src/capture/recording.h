@@ -1,0 +1,139 @@
+// A recorded run of operations: who there is, which tensors each of them had, and in which rounds
+// and on which ranks these were kept. Layouts: atb_dump.h, torch_dump.h.
+//
+//   auto recording = read_atb_dump("ait_dump");
+//   if (!recording) return fail(recording.error());
+//   for (uint32_t slot = 0; slot < recording->slots.size(); ++slot)
+//     if (recording->has(rank, round, slot)) use(recording->record(rank, round, slot));
+//
+// A run of 8 ranks and 200 rounds of a 40-layer model has millions of files, which differ only in
+// rank and round. What is kept here is therefore one entry for each operation and for each of its
+// tensors ("slot"), and for each rank and round which of them are there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "capture/capture.h"
+
+namespace ait::capture {
+
+inline constexpr uint32_t kNoOperation = ~uint32_t{0};
+
+struct Operation {
+  std::string name;           // "2_Layer/0_LinearOperation", "root.model.layers.0"
+  std::string type;           // "LinearOperation", "LlamaDecoderLayer"; empty where nobody says
+  std::string param;          // JSON, or empty
+  std::vector<uint64_t> ids;  // {2, 0}; empty for torch
+  Level level = Level::kOperation;
+  uint32_t parent = kNoOperation;
+  uint32_t end = 0;  // one past its last descendant: [i, end) is its subtree
+  // Names of tensors, as a topology says them; empty without one. Equal names are the same tensor.
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+};
+
+// One tensor of an operation, in whatever round.
+struct Slot {
+  uint32_t operation = kNoOperation;
+  Moment moment = Moment::kAfter;
+  Direction direction = Direction::kOutput;
+  uint32_t index = 0;
+  uint32_t call = 0;
+  std::string file;   // below the round's folder
+  uint32_t unit = 0;  // the first folder of `file`
+};
+
+struct Rank {
+  std::string path;    // of its folder
+  std::string name;    // "0_41210"
+  std::string device;  // "0", "npu1", "cpu"
+  std::string pid;
+};
+
+struct Recording {
+  std::string root;
+  std::string layout;                             // "atb", "torch"
+  std::vector<Rank> ranks;                        // by device
+  std::vector<std::string> rounds;                // names of folders, numbers in numeric order
+  std::vector<Operation> operations;              // in the order in which they run, parents first
+  std::vector<Slot> slots;                        // by operation; inputs before outputs
+  std::vector<uint32_t> first_slot;               // of each operation, and one more at the end
+  std::vector<std::string> models;                // topology files of models that were read
+  std::vector<std::vector<uint64_t>> model_tops;  // of each of them: the ids of its operations
+  std::vector<Error> problems;
+
+  bool has(size_t rank, size_t round, uint32_t slot) const;
+  bool has_any(size_t rank, size_t round, uint32_t operation) const;  // itself or below it
+  TensorRecord record(size_t rank, size_t round, uint32_t slot) const;
+
+  // Which files lie in the folder `unit` of a rank and round. The same set of files is stored once.
+  struct UnitContent {
+    uint32_t unit;
+    uint32_t content;
+    bool operator<(const UnitContent& other) const { return unit < other.unit; }
+  };
+  std::vector<std::string> units;
+  std::vector<std::vector<uint32_t>> contents;  // slots, sorted
+  // By rank * rounds.size() + round, sorted by unit; absent where a rank has no such round.
+  std::unordered_map<uint64_t, std::vector<UnitContent>> kept;
+};
+
+// Collects what was listed and makes a Recording of it.
+class RecordingBuilder {
+ public:
+  // What a layout makes of a file: which operation it belongs to and as what. Nothing where the
+  // file is no tensor.
+  struct Name {
+    std::string operation;
+    Slot slot;  // without operation, file and unit
+  };
+  using ParseFile = std::function<std::optional<Name>(std::string_view file)>;
+
+  // `files` as list_files gives them, of the folder `unit` of this rank and round.
+  void add(size_t rank, size_t round, const std::string& unit, std::string files);
+
+  // Calls visit(rank, round, unit, files) for every different content, where it was first seen.
+  template <typename Visit>
+  void each(Visit visit) const {
+    std::vector<const std::string*> names(units_.size());
+    for (const auto& [name, index] : units_) names[index] = &name;
+    std::vector<bool> seen(contents_.size());
+    std::vector<const std::string*> files(contents_.size());
+    for (const auto& [key, content] : contents_) files[content] = &key.second;
+    for (const Listed& each : listed_) {
+      if (seen[each.content]) continue;
+      seen[each.content] = true;
+      visit(size_t{each.rank}, size_t{each.round}, *names[each.unit],
+            std::string_view(*files[each.content]));
+    }
+  }
+
+  // `operations` come with everything but `parent`s of those that were not known before; files of
+  // an operation that is not among them add it. `less` puts siblings in order.
+  void finish(Recording& recording, std::vector<Operation> operations, const ParseFile& parse,
+              const std::function<Operation(const std::string& name)>& describe,
+              const std::function<std::string(const std::string& name)>& parent_of,
+              const std::function<bool(const Operation& a, const Operation& b)>& less);
+
+ private:
+  struct Listed {
+    uint32_t rank;
+    uint32_t round;
+    uint32_t unit;
+    uint32_t content;
+  };
+  std::vector<Listed> listed_;
+  std::map<std::string, uint32_t, std::less<>> units_;
+  std::map<std::pair<uint32_t, std::string>, uint32_t> contents_;
+};
+
+}  // namespace ait::capture

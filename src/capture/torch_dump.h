@@ -1,0 +1,25 @@
+// What register_hook and its predecessors record of a torch model.
+//
+//     {root}/torch_tensors/{device}_{pid}/{token}/{module}/output.pth  output_0.pth  input_0.pth …
+//     {root}/torch_tensors/{device}_{pid}/model_tree.json
+//         {"name": "root", "type": "LlamaForCausalLM", "children": […], "order": 0}
+//
+// {module} is the module's full name, with "#1", "#2" where it was called again in the same round.
+// "order" says when a module was first called; older tools do not write it, and then the order is
+// that of registration. Old versions write {pid}_{device}, some with "npu" before the number.
+#pragma once
+
+#include <string>
+
+#include "capture/recording.h"
+
+namespace ait::capture {
+
+// Whether a path is one, or a part of one: see dump_folders.h.
+bool is_torch_dump(const std::string& path);
+
+// Fails where there is none, or where its tree cannot be read. What is missing or makes no sense is
+// one of `problems`.
+Result<Recording> read_torch_dump(const std::string& path);
+
+}  // namespace ait::capture

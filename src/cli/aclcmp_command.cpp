@@ -1,0 +1,276 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <functional>
+
+#include "base/log.h"
+#include "capture/labels.h"
+#include "cli/commands.h"
+#include "cli/process_io.h"
+#include "compare/columns.h"
+#include "compare/engine.h"
+#include "launch/child.h"
+#include "launch/program.h"
+#include "match/pair.h"
+#include "report/csv.h"
+#include "report/json.h"
+#include "report/number.h"
+#include "report/table.h"
+#include "report/utf8.h"
+
+namespace ait::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using capture::LabelledPair;
+using capture::Labels;
+using compare::Row;
+
+constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+
+// "(1, 7, 4096)", "(3,)": a Python tuple, as the old csv has it.
+std::string tuple_text(const Shape& shape) {
+  std::string out = "(";
+  for (size_t i = 0; i < shape.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return out + (shape.size() == 1 ? ",)" : ")");
+}
+
+std::string dtype_text(const compare::Side& side) {
+  return side.dtype ? std::string(name(*side.dtype)) : "";
+}
+
+std::string metric_text(const Row& row, std::string_view name) {
+  const compare::Column* column = compare::find_column(name);
+  return report::cell_text(column->value(row), column->style);
+}
+
+struct OldColumn {
+  const char* name;
+  std::string (*text)(const Row& row);
+};
+
+template <size_t n>
+struct Text {
+  char value[n];
+  constexpr Text(const char (&text)[n]) {
+    std::copy_n(text, n, value);
+  }  // NOLINT: meant to convert
+};
+
+template <Text column>
+std::string of_column(const Row& row) {
+  return metric_text(row, column.value);
+}
+
+// The csv of the on-line comparison, column by column; readers depend on names and order.
+constexpr auto kColumns = std::to_array<OldColumn>({
+    {"data_id", [](const Row& row) { return row.data_id; }},
+    {"pta_data_path", [](const Row& row) { return row.golden.path; }},
+    {"pta_dtype", [](const Row& row) { return dtype_text(row.golden); }},
+    {"pta_shape",
+     [](const Row& row) { return row.golden.present() ? tuple_text(row.golden.shape) : ""; }},
+    {"acl_data_path", [](const Row& row) { return row.actual.path; }},
+    {"acl_dtype", [](const Row& row) { return dtype_text(row.actual); }},
+    {"acl_shape",
+     [](const Row& row) { return row.actual.present() ? tuple_text(row.actual.shape) : ""; }},
+    // Every row has been dealt with by the time it is written.
+    {"cmp_flag", [](const Row&) { return std::string("True"); }},
+    {"cosine_similarity", of_column<"cosine_similarity">},
+    {"max_relative_error", of_column<"max_relative_error">},
+    {"mean_relative_error", of_column<"mean_relative_error">},
+    {"relative_euclidean_distance", of_column<"relative_euclidean_distance">},
+    {"cmp_fail_reason", [](const Row& row) { return row.reason; }},
+});
+constexpr auto kMoreColumns = std::to_array<OldColumn>({
+    {"pta_max_value", of_column<"golden_max_value">},
+    {"pta_min_value", of_column<"golden_min_value">},
+    {"pta_mean_value", of_column<"golden_mean_value">},
+    {"acl_max_value", of_column<"my_max_value">},
+    {"acl_min_value", of_column<"my_min_value">},
+    {"acl_mean_value", of_column<"my_mean_value">},
+});
+
+std::vector<OldColumn> columns(bool extended) {
+  std::vector<OldColumn> out(kColumns.begin(), kColumns.end());
+  if (extended) out.insert(out.end(), kMoreColumns.begin(), kMoreColumns.end());
+  return out;
+}
+
+// What one task came to.
+struct Task {
+  std::string id;
+  std::string report;
+  size_t pairs = 0;
+  size_t failed = 0;
+  double worst = 0;
+  std::string worst_id;
+};
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+match::Side side_of(const std::string& path) {
+  if (!is_file(path)) return {};
+  capture::TensorRecord record;
+  record.path = path;
+  return record;
+}
+
+match::Pair pair_of(const LabelledPair& labelled) {
+  match::Pair pair;
+  pair.data_id = labelled.data_id;
+  pair.golden = side_of(labelled.pta_path);
+  pair.actual = side_of(labelled.acl_path);
+  return pair;
+}
+
+// In the old words, and with the path that was expected.
+void explain_missing(Row& row, const LabelledPair& labelled) {
+  const bool no_pta = row.golden.path.empty();
+  const bool no_acl = row.actual.path.empty();
+  if (!no_pta && !no_acl) return;
+  row.reason = no_pta ? "pta_data_path is not exist." : "acl_data_path is not exist.";
+  if (no_pta && no_acl) row.reason += " acl_data_path is not exist.";
+  row.golden.path = labelled.pta_path;
+  row.actual.path = labelled.acl_path;
+}
+
+Result<Task> compare_task(const Labels& labels, const AclcmpOptions& options,
+                          const std::string& folder, const GracefulStop& stop) {
+  const auto chosen = columns(options.extended);
+  std::vector<std::string> header;
+  for (const OldColumn& column : chosen) header.emplace_back(column.name);
+  auto csv = report::CsvWriter::create(folder, labels.task_id + "_cmp_result.csv", header);
+  if (!csv) return fail(csv.error());
+  Task task;
+  task.id = labels.task_id;
+  std::vector<match::Pair> pairs;
+  for (const LabelledPair& pair : labels.pairs) pairs.push_back(pair_of(pair));
+  std::optional<Error> problem;
+  compare::Options measuring;
+  measuring.threads = options.threads;
+  compare::compare_pairs(pairs, measuring, stop.requested(), [&](Row&& row, uint64_t) {
+    if (problem) return;
+    explain_missing(row, labels.pairs[std::min(task.pairs, labels.pairs.size() - 1)]);
+    ++task.pairs;
+    const metrics::Comparison* measured = compare::metrics_of(row);
+    if (measured == nullptr) ++task.failed;
+    if (measured != nullptr &&
+        (task.worst_id.empty() || measured->relative_euclidean_distance > task.worst)) {
+      task.worst = measured->relative_euclidean_distance;
+      task.worst_id = row.data_id;
+    }
+    std::vector<std::string> cells;
+    for (const OldColumn& column : chosen) cells.push_back(column.text(row));
+    if (auto written = csv->append(cells); !written) problem = written.error();
+  });
+  if (problem) return fail(*problem);
+  auto path = csv->finish(stop.requested() ? "_partial" : "");
+  if (!path) return fail(path.error());
+  task.report = *path;
+  return task;
+}
+
+Result<std::vector<Task>> compare_labels(const AclcmpOptions& options, const std::string& folder) {
+  auto all = capture::read_labels(folder);
+  if (!all) return fail(all.error());
+  const GracefulStop stop;
+  std::vector<Task> tasks;
+  for (const Labels& labels : *all) {
+    for (const Error& problem : labels.problems) log_warning(problem.text());
+    if (stop.requested()) break;
+    auto task = compare_task(labels, options, folder, stop);
+    if (!task) return fail(task.error());
+    tasks.push_back(std::move(*task));
+  }
+  return tasks;
+}
+
+std::string summary(const std::vector<Task>& tasks) {
+  report::Table table({{"task"},
+                       {"pairs", report::Align::kRight},
+                       {"not compared", report::Align::kRight},
+                       {"worst relative_euclidean_distance", report::Align::kRight},
+                       {"at"}});
+  for (const Task& task : tasks)
+    table.add({task.id, std::to_string(task.pairs), std::to_string(task.failed),
+               task.worst_id.empty() ? "" : report::number_text(task.worst), task.worst_id});
+  std::string out = "\n" + table.text(stdout_is_colourful());
+  for (const Task& task : tasks) out += "Report: " + report::visible(task.report) + "\n";
+  return out + "Next: open " + report::visible(tasks.back().report) + "\n";
+}
+
+std::string document(const std::vector<Task>& tasks, std::optional<int> status) {
+  report::JsonArray list;
+  for (const Task& task : tasks) {
+    report::JsonObject each;
+    each.set("task_id", task.id)
+        .set("pairs", uint64_t{task.pairs})
+        .set("not_compared", uint64_t{task.failed})
+        .set("worst", task.worst_id.empty() ? report::Cell() : report::Cell(task.worst_id))
+        .set("worst_relative_euclidean_distance",
+             task.worst_id.empty() ? report::Cell() : report::Cell(task.worst))
+        .set("report", task.report);
+    list.emplace_back(std::move(each));
+  }
+  report::JsonObject root;
+  root.set("tasks", std::move(list))
+      .set("exit_status", status ? report::Cell(int64_t{*status}) : report::Cell());
+  return report::Json(std::move(root)).text() + "\n";
+}
+
+// The status of what ran is ours, unless nothing ran.
+int finish(const AclcmpOptions& options, const std::string& folder, std::optional<int> status) {
+  std::error_code ignored;
+  std::vector<Task> tasks;
+  if (fs::is_directory(folder, ignored)) {
+    auto found = compare_labels(options, folder);
+    if (!found) return report_error(found.error());
+    tasks = std::move(*found);
+  }
+  if (options.json) return print(document(tasks, status), status.value_or(kDone));
+  if (!tasks.empty()) return print(summary(tasks), status.value_or(kDone));
+  const char* nothing =
+      "no labels were set: call set_label in the script (from msquickcmp.pta_acl_cmp.compare "
+      "import set_label, gen_id, set_task_id)";
+  if (!status) return report_error(Error(ErrorCode::kNotFound, folder) << nothing);
+  log_warning(nothing);
+  return *status;
+}
+
+}  // namespace
+
+int run_aclcmp(const AclcmpOptions& options) {
+  if (!options.labels.empty()) {
+    std::error_code ignored;
+    if (!fs::is_directory(options.labels, ignored))
+      return report_error(Error(ErrorCode::kNotFound, options.labels)
+                          << "no such folder; check the path given to --labels");
+    return finish(options, options.labels, std::nullopt);
+  }
+  std::error_code problem;
+  const fs::path here = fs::current_path(problem);
+  if (problem)
+    return report_error(Error(ErrorCode::kUnreadable, ".") << "the current folder is gone");
+  const std::string pid = std::to_string(::getpid());
+  auto environment = launch::Environment::of_this_process();
+  environment.set("AIT_CMP_TASK", "1")
+      .set("AIT_CMP_TASK_PID", pid)
+      .set("AIT_CMP_TASK_DIR", here.native())
+      .remove("AIT_CMP_TASK_ID");
+  const auto program =
+      launch::find_program(options.command[0], environment.get("PATH").value_or(kDefaultPath));
+  if (!program) return report_error(program.error());
+  const auto end = launch::run_child(program->path, options.command, environment);
+  if (!end) return report_error(end.error());
+  if (end->status() != 0)
+    log_warning(fmt::format("the command ended with status {}", end->status()));
+  return finish(options, (here / pid).native(), end->status());
+}
+
+}  // namespace ait::cli

@@ -1,0 +1,105 @@
+#include "cli/coverage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "report/table.h"
+#include "report/utf8.h"
+
+namespace ait::cli {
+namespace {
+
+using match::AlignedToken;
+using match::AutomaticPairs;
+using match::Coverage;
+
+constexpr size_t kShownReasons = 4;
+constexpr size_t kShownTokens = 8;
+
+std::string side_text(std::string_view whose, const Coverage& side) {
+  const size_t alone = side.operations - side.paired - side.copies;
+  std::string out =
+      fmt::format("{}: {} of {} operations paired", whose, side.paired, side.operations);
+  if (side.copies > 0) out += fmt::format(", {} hold the same as one of these", side.copies);
+  if (alone > 0) out += fmt::format(", {} have no partner", alone);
+  out += "\n";
+  std::vector<std::pair<size_t, std::string>> reasons;
+  reasons.reserve(side.alone.size());
+  for (const auto& [why, count] : side.alone) reasons.emplace_back(count, why);
+  std::sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  for (size_t i = 0; i < reasons.size() && i < kShownReasons; ++i)
+    out += fmt::format("  {} × {}\n", reasons[i].first, report::visible(reasons[i].second));
+  if (reasons.size() > kShownReasons)
+    out += fmt::format("  … and {} more reasons, see the report\n", reasons.size() - kShownReasons);
+  return out;
+}
+
+std::string token_table(const std::vector<AlignedToken>& tokens, bool coloured) {
+  report::Table table({{"token", report::Align::kRight}, {"golden folder"}, {"my folder"}, {""}});
+  const auto add = [&](const AlignedToken& token) {
+    table.add({token.token, token.golden_round, token.actual_round,
+               token.is_prefill ? "prefill" : "decode"});
+  };
+  const bool all = tokens.size() <= kShownTokens;
+  for (size_t i = 0; i < (all ? tokens.size() : kShownTokens - 1); ++i) add(tokens[i]);
+  if (!all) {
+    table.add({"…", "…", "…", ""});
+    add(tokens.back());
+  }
+  return table.text(coloured);
+}
+
+report::JsonObject side_json(const Coverage& side) {
+  report::JsonObject reasons;
+  for (const auto& [why, count] : side.alone) reasons.set(why, uint64_t{count});
+  report::JsonObject out;
+  out.set("operations", uint64_t{side.operations})
+      .set("paired", uint64_t{side.paired})
+      .set("same_as_paired", uint64_t{side.copies})
+      .set("unpaired", std::move(reasons));
+  return out;
+}
+
+}  // namespace
+
+std::string coverage_text(const AutomaticPairs& found, bool coloured) {
+  std::string out = side_text("my side", found.actual) + side_text("golden", found.golden);
+  out += fmt::format("{} pairings are certain, {} likely; paired {}\n", found.certain, found.likely,
+                     found.method);
+  if (found.golden_layers + found.actual_layers > 0)
+    out += fmt::format("layers: {} in golden, {} in my side\n", found.golden_layers,
+                       found.actual_layers);
+  for (const std::string& note : found.notes) out += "note: " + report::visible(note) + "\n";
+  return out + "\n" + token_table(found.tokens, coloured) + "\n";
+}
+
+report::JsonObject coverage_json(const AutomaticPairs& found) {
+  report::JsonArray tokens;
+  for (const AlignedToken& token : found.tokens) {
+    report::JsonObject each;
+    each.set("token", token.token)
+        .set("golden_folder", token.golden_round)
+        .set("my_folder", token.actual_round)
+        .set("phase", std::string(token.is_prefill ? "prefill" : "decode"));
+    tokens.emplace_back(std::move(each));
+  }
+  report::JsonArray notes;
+  for (const std::string& note : found.notes) notes.emplace_back(note);
+  report::JsonObject out;
+  out.set("my", side_json(found.actual))
+      .set("golden", side_json(found.golden))
+      .set("certain", uint64_t{found.certain})
+      .set("likely", uint64_t{found.likely})
+      .set("method", found.method)
+      .set("golden_layers", uint64_t{found.golden_layers})
+      .set("my_layers", uint64_t{found.actual_layers})
+      .set("tokens", std::move(tokens))
+      .set("notes", std::move(notes));
+  return out;
+}
+
+}  // namespace ait::cli

@@ -1,0 +1,45 @@
+#include "cli/jump.h"
+
+#include <algorithm>
+
+namespace ait::cli {
+namespace {
+
+// A single rounded operation stays within a few units in the last place of the narrower side; an
+// error ten times that of everything before it is new.
+constexpr double kJump = 10;
+
+// Half a unit in the last place, the relative rounding error of a type.
+double rounding_of(const compare::Side& side) {
+  switch (side.dtype.value_or(DType::kFloat32)) {
+    case DType::kFloat16:
+      return 0x1p-11;
+    case DType::kBFloat16:
+      return 0x1p-8;
+    case DType::kFloat64:
+      return 0x1p-53;
+    default:
+      return 0x1p-24;
+  }
+}
+
+}  // namespace
+
+void ErrorJump::add(const compare::Row& row) {
+  if (row_) return;
+  if (row.token_id != token_) {
+    token_ = row.token_id;
+    largest_ = 0;
+  }
+  const metrics::Comparison* c = compare::metrics_of(row);
+  if (c == nullptr) return;
+  const double error = c->relative_euclidean_distance;
+  const double floor = std::max(rounding_of(row.golden), rounding_of(row.actual));
+  if (error > kJump * std::max(largest_, floor)) {
+    row_ = row;
+    before_ = largest_;
+  }
+  largest_ = std::max(largest_, error);
+}
+
+}  // namespace ait::cli

@@ -1,0 +1,26 @@
+// The first row of a run at which the error is much larger than anywhere before it: where a fault
+// begins, unless it is only the first lossy step. Rows come in the order of the computation.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "compare/measure.h"
+
+namespace ait::cli {
+
+class ErrorJump {
+ public:
+  void add(const compare::Row& row);
+
+  const compare::Row* row() const { return row_ ? &*row_ : nullptr; }
+  double before() const { return before_; }  // the largest error up to there
+
+ private:
+  std::string token_;
+  double largest_ = 0;
+  double before_ = 0;
+  std::optional<compare::Row> row_;
+};
+
+}  // namespace ait::cli

@@ -1,0 +1,268 @@
+#include "compare/transform.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/mapped_file.h"
+#include "match/sample.h"
+
+namespace ait::compare {
+namespace {
+
+using match::Fit;
+using match::Join;
+using match::Transform;
+
+// Elements converted at once when sums are formed.
+constexpr size_t kStretchElements = 65536;
+
+Error unfit(const Tensor& tensor, const std::string& why) {
+  return Error(ErrorCode::kUsage) << "a shape of " << shape_text(tensor.shape()) << " " << why
+                                  << ".";
+}
+
+// The tensor with another shape over the same elements in row-major order. Only a plain tensor has
+// strides for that; others are brought into order first.
+Result<Tensor> plain(const Tensor& tensor) {
+  const TensorView view = tensor.view();
+  if (view.plain()) return tensor;
+  auto file = MappedFile::temporary(view.bytes(), [&](std::span<std::byte> out) -> Result<void> {
+    const size_t size = size_bytes(view.dtype);
+    for (size_t first = 0; first < view.elements; first += kStretchElements)
+      gather(view, first, std::min(kStretchElements, view.elements - first),
+             out.data() + first * size);
+    return {};
+  });
+  if (!file) return fail(file.error());
+  return Tensor::contiguous(*file, (*file)->bytes(), tensor.dtype(), tensor.shape());
+}
+
+Result<Tensor> restrided(const Tensor& tensor, Shape shape, Strides strides, uint64_t offset) {
+  const TensorView view = tensor.view();
+  const std::span<const std::byte> bytes(view.data, view.bytes());
+  return Tensor::strided(tensor.owner(), bytes, tensor.dtype(), std::move(shape),
+                         std::move(strides), offset);
+}
+
+// [heads, tokens, size] or [batch, heads, tokens, size] with tokens before heads.
+Result<Tensor> tokens_first(const Tensor& given) {
+  if (given.shape().size() < 3) return fail(unfit(given, "has no heads to move"));
+  auto tensor = plain(given);
+  if (!tensor) return tensor;
+  Shape shape = tensor->shape();
+  Strides strides = tensor->strides();
+  const size_t last = shape.size() - 1;
+  std::swap(shape[last - 2], shape[last - 1]);
+  std::swap(strides[last - 2], strides[last - 1]);
+  return restrided(*tensor, std::move(shape), std::move(strides), 0);
+}
+
+Result<Tensor> columns(const Tensor& given, const Transform& transform) {
+  const int64_t wide = transform.columns;
+  const int64_t period = transform.period > 0 ? transform.period : wide;
+  if (wide <= 0 || transform.taken <= 0 || period <= 0 || transform.first < 0 ||
+      wide % period != 0 || transform.first > period - transform.taken ||
+      given.elements() % static_cast<size_t>(wide) != 0)
+    return fail(unfit(given, "cannot be cut into rows of " + std::to_string(wide)));
+  auto tensor = plain(given);
+  if (!tensor) return tensor;
+  const auto rows = static_cast<int64_t>(given.elements()) / wide;
+  Shape shape = {rows, transform.taken};
+  Strides strides = {wide, 1};
+  if (period != wide) {
+    shape.insert(shape.begin() + 1, wide / period);
+    strides.insert(strides.begin() + 1, period);
+  }
+  return restrided(*tensor, std::move(shape), std::move(strides),
+                   static_cast<uint64_t>(transform.first));
+}
+
+// Of several tensors that are to be joined: as a matrix.
+struct Matrix {
+  size_t rows;
+  size_t columns;
+};
+
+// Rows are the same in all parts; the last dimension is the width unless the transform says one.
+Matrix matrix_of(const Tensor& tensor, int64_t columns) {
+  const size_t width = columns > 0 ? static_cast<size_t>(columns)
+                       : tensor.shape().empty()
+                           ? 1
+                           : static_cast<size_t>(std::max<int64_t>(tensor.shape().back(), 1));
+  return {tensor.elements() / width, width};
+}
+
+Result<Tensor> side_by_side(std::span<const Tensor> parts, int64_t width) {
+  const size_t size = size_bytes(parts[0].dtype());
+  size_t columns = 0;
+  const size_t rows = matrix_of(parts[0], width).rows;
+  for (const Tensor& part : parts) {
+    const Matrix matrix = matrix_of(part, width);
+    if (part.dtype() != parts[0].dtype() || matrix.rows != rows ||
+        matrix.rows * matrix.columns != part.elements())
+      return fail(unfit(part, "does not fit beside " + shape_text(parts[0].shape())));
+    columns += matrix.columns;
+  }
+  const auto bytes = checked_mul(rows, columns);
+  if (!bytes || !checked_mul(*bytes, size)) return fail(unfit(parts[0], "is too large to join"));
+  auto file = MappedFile::temporary(*bytes * size, [&](std::span<std::byte> out) -> Result<void> {
+    size_t at = 0;
+    for (const Tensor& part : parts) {
+      const size_t width_here = matrix_of(part, width).columns;
+      const TensorView view = part.view();
+      for (size_t row = 0; row < rows; ++row)
+        gather(view, row * width_here, width_here, out.data() + (row * columns + at) * size);
+      at += width_here;
+    }
+    return {};
+  });
+  if (!file) return fail(file.error());
+  return Tensor::contiguous(*file, (*file)->bytes(), parts[0].dtype(),
+                            {static_cast<int64_t>(rows), static_cast<int64_t>(columns)});
+}
+
+Result<Tensor> below_each_other(std::span<const Tensor> parts) {
+  const size_t size = size_bytes(parts[0].dtype());
+  size_t elements = 0;
+  for (const Tensor& part : parts) {
+    if (part.dtype() != parts[0].dtype() || part.shape().empty() ||
+        !std::equal(part.shape().begin() + 1, part.shape().end(), parts[0].shape().begin() + 1,
+                    parts[0].shape().end()))
+      return fail(unfit(part, "does not fit below " + shape_text(parts[0].shape())));
+    elements += part.elements();
+  }
+  auto file = MappedFile::temporary(elements * size, [&](std::span<std::byte> out) -> Result<void> {
+    size_t at = 0;
+    for (const Tensor& part : parts) {
+      gather(part.view(), 0, part.elements(), out.data() + at * size);
+      at += part.elements();
+    }
+    return {};
+  });
+  if (!file) return fail(file.error());
+  Shape shape = parts[0].shape();
+  shape[0] = 0;
+  for (const Tensor& part : parts) shape[0] += part.shape()[0];
+  return Tensor::contiguous(*file, (*file)->bytes(), parts[0].dtype(), std::move(shape));
+}
+
+// In double, kept as float32: partial results of fp16 add up on a device in no better precision.
+Result<Tensor> sum(std::span<const Tensor> parts) {
+  const size_t elements = parts[0].elements();
+  for (const Tensor& part : parts) {
+    if (part.elements() != elements || info(part.dtype()).kind == DTypeKind::kComplex ||
+        info(part.dtype()).kind == DTypeKind::kPacked)
+      return fail(unfit(part, "cannot be added to " + shape_text(parts[0].shape())));
+  }
+  if (!checked_mul(elements, sizeof(float))) return fail(unfit(parts[0], "is too large to add"));
+  auto file = MappedFile::temporary(
+      elements * sizeof(float), [&](std::span<std::byte> out) -> Result<void> {
+        std::vector<double> total(std::min(kStretchElements, elements));
+        std::vector<double> values;
+        for (size_t first = 0; first < elements; first += kStretchElements) {
+          const size_t count = std::min(kStretchElements, elements - first);
+          std::fill_n(total.begin(), count, 0.0);
+          for (const Tensor& part : parts) {
+            match::read_elements(part.view(), first, count, values);
+            for (size_t i = 0; i < count; ++i) total[i] += values[i];
+          }
+          for (size_t i = 0; i < count; ++i) {
+            const auto value = static_cast<float>(total[i]);
+            std::memcpy(out.data() + (first + i) * sizeof value, &value, sizeof value);
+          }
+        }
+        return {};
+      });
+  if (!file) return fail(file.error());
+  return Tensor::contiguous(*file, (*file)->bytes(), DType::kFloat32, parts[0].shape());
+}
+
+Result<Tensor> one(const Tensor& part, const Transform& transform) {
+  Result<Tensor> tensor = part;
+  if (transform.heads_first) tensor = tokens_first(*tensor);
+  if (tensor && transform.taken > 0) tensor = columns(*tensor, transform);
+  return tensor;
+}
+
+size_t rows_of(const Tensor& tensor) {
+  return tensor.shape().empty() ? 1 : static_cast<size_t>(tensor.shape()[0]);
+}
+
+bool same_but_first(const Shape& a, const Shape& b) {
+  return !a.empty() && a.size() == b.size() && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
+}
+
+// The smaller as [times, …] with a stride of 0.
+bool repeat(Tensor& smaller, const Tensor& larger) {
+  if (!same_but_first(smaller.shape(), larger.shape()) || rows_of(smaller) == 0 ||
+      rows_of(larger) % rows_of(smaller) != 0)
+    return false;
+  auto tensor = plain(smaller);
+  if (!tensor) return false;
+  Shape shape = tensor->shape();
+  Strides strides = tensor->strides();
+  shape.insert(shape.begin(), static_cast<int64_t>(rows_of(larger) / rows_of(smaller)));
+  strides.insert(strides.begin(), 0);
+  auto repeated = restrided(*tensor, std::move(shape), std::move(strides), 0);
+  if (!repeated) return false;
+  smaller = std::move(*repeated);
+  return true;
+}
+
+// Every so-manieth row of a tensor, the last of each stretch.
+bool last_rows(Tensor& larger, const Tensor& smaller) {
+  if (larger.shape().empty() || smaller.shape().empty()) return false;
+  const auto width = static_cast<size_t>(larger.shape().back());
+  if (width == 0 || smaller.shape().back() != larger.shape().back() || smaller.elements() == 0 ||
+      larger.elements() % smaller.elements() != 0)
+    return false;
+  auto tensor = plain(larger);
+  if (!tensor) return false;
+  const size_t step = larger.elements() / smaller.elements();
+  const size_t rows = smaller.elements() / width;
+  auto picked = restrided(*tensor, {static_cast<int64_t>(rows), static_cast<int64_t>(width)},
+                          {static_cast<int64_t>(step * width), 1}, (step - 1) * width);
+  if (!picked) return false;
+  larger = std::move(*picked);
+  return true;
+}
+
+}  // namespace
+
+Result<Tensor> transformed(std::span<const Tensor> parts, const Transform& transform) {
+  std::vector<Tensor> ready;
+  for (const Tensor& part : parts) {
+    auto tensor = one(part, transform);
+    if (!tensor) return tensor;
+    ready.push_back(std::move(*tensor));
+  }
+  if (ready.empty()) return fail(Error(ErrorCode::kUsage) << "there is nothing to compare.");
+  if (ready.size() == 1) return std::move(ready.front());
+  switch (transform.join) {
+    case Join::kColumns:
+      return side_by_side(ready, transform.taken > 0 ? transform.taken : transform.columns);
+    case Join::kRows:
+      return below_each_other(ready);
+    case Join::kSum:
+      return sum(ready);
+    case Join::kNone:
+      break;
+  }
+  return std::move(ready.front());
+}
+
+std::string fit(Tensor& golden, Tensor& actual, Fit how) {
+  if (golden.elements() == actual.elements() || how == Fit::kNone) return {};
+  const bool golden_smaller = golden.elements() < actual.elements();
+  Tensor& smaller = golden_smaller ? golden : actual;
+  Tensor& larger = golden_smaller ? actual : golden;
+  const std::string who = golden_smaller ? "golden" : "my";
+  if (how == Fit::kRepeat && repeat(smaller, larger)) return who + " data is repeated.";
+  if (how == Fit::kLastRows && last_rows(larger, smaller))
+    return "only the last row of each sequence is compared.";
+  return {};
+}
+
+}  // namespace ait::compare

@@ -1,0 +1,299 @@
+#include "match/automatic.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/parallel.h"
+#include "match/by_place.h"
+#include "match/plan.h"
+#include "match/segment_match.h"
+
+namespace ait::match {
+namespace {
+
+using capture::Direction;
+using capture::Recording;
+
+// Layers of each kind that are looked at, spread over the model: enough for a majority when a fault
+// lies in one of them or spoils all that follow.
+constexpr size_t kLayersLookedAt = 5;
+
+// Rounds of each graph that are looked at: a prompt and a new word where one graph does both.
+constexpr size_t kRoundsLookedAt = 2;
+
+// Data this near in the first layer say that two rounds worked on the same.
+constexpr double kSameInput = 0.1;
+
+class Automatic {
+ public:
+  Automatic(SharedRecording golden, SharedRecording actual, const AutomaticOptions& options)
+      : golden_(std::move(golden)),
+        actual_(std::move(actual)),
+        options_(options),
+        golden_programs_(find_programs(*golden_)),
+        actual_programs_(find_programs(*actual_)),
+        golden_side_{*golden_, golden_programs_},
+        actual_side_{*actual_, actual_programs_} {}
+
+  Result<AutomaticPairs> run() {
+    if (golden_programs_.empty() || actual_programs_.empty() || golden_->slots.empty() ||
+        actual_->slots.empty())
+      return fail(Error(ErrorCode::kUsage, golden_->slots.empty() ? golden_->root : actual_->root)
+                  << "holds no tensors to compare");
+    const std::optional<PlaceMap> places = find_places(*golden_, *actual_);
+    auto alignment = align_tokens(
+        golden_side_, actual_side_, options_.token_map,
+        [&](const TokenSide& side, const SideStep& step) { return tokens_of(side, step).count; },
+        [&](const Step& step) { return data_agree(step); });
+    if (!alignment) return fail(alignment.error());
+
+    std::map<std::pair<size_t, size_t>, std::vector<const Step*>> groups;
+    for (const Step& step : alignment->steps)
+      groups[{step.golden.program, step.actual.program}].push_back(&step);
+    std::vector<PlannedProgram> planned;
+    planned.reserve(groups.size());
+    for (const auto& [programs, steps] : groups)
+      planned.push_back(places ? plan_by_place(*golden_, golden_programs_[programs.first], *actual_,
+                                               actual_programs_[programs.second], *places, programs)
+                               : plan_by_data(programs, steps));
+    auto out = carry_out(golden_, actual_, golden_programs_, actual_programs_,
+                         std::move(*alignment), std::move(planned));
+    out.method = places ? places->method : "by data, types and order";
+    out.notes.insert(out.notes.begin(), notes_.begin(), notes_.end());
+    return out;
+  }
+
+ private:
+  // Values of a layer, or of everything where there are no layers.
+  const Segment& first_segment(const TokenSide& side, size_t program) const {
+    const Program& p = side.programs[program];
+    return p.layers.empty() ? p.outside : p.layers.front();
+  }
+
+  EvidenceSide evidence_side(const TokenSide& side, const SideStep& step, const Segment& segment,
+                             const std::vector<Value>& values, const Tokens& tokens) const {
+    return {side.recording, segment, values, tokens,
+            [&side, step](uint32_t operation) { return round_of(side, step, operation); }};
+  }
+
+  Tokens tokens_of(const TokenSide& side, const SideStep& step) {
+    const auto key = std::tuple(&side == &golden_side_, step.program, step.round);
+    const auto known = tokens_.find(key);
+    if (known != tokens_.end()) return known->second;
+    const Segment& segment = first_segment(side, step.program);
+    std::vector<Value> values = values_of(side.recording, segment);
+    // A handful of tensors tells it.
+    constexpr size_t kEnough = 12;
+    if (values.size() > kEnough) values.resize(kEnough);
+    const auto shapes = shapes_of(evidence_side(side, step, segment, values, {}));
+    return tokens_[key] = guess_tokens(shapes, side.recording.layout == "torch");
+  }
+
+  // What both sides worked on. One side may have padded or have another batch; torch knows how many
+  // sequences there are.
+  std::pair<Tokens, Tokens> tokens_of(const Step& step) {
+    Tokens golden = tokens_of(golden_side_, step.golden);
+    Tokens actual = tokens_of(actual_side_, step.actual);
+    if (golden.count == actual.count)
+      golden.sequences = actual.sequences = std::max(golden.sequences, actual.sequences);
+    golden.looked_at = actual.looked_at = std::min(golden.count, actual.count);
+    return {golden, actual};
+  }
+
+  Evidence weigh_segments(const Step& step, const Segment& golden,
+                          const std::vector<Value>& golden_values, const Segment& actual,
+                          const std::vector<Value>& actual_values) {
+    const auto [golden_tokens, actual_tokens] = tokens_of(step);
+    return weigh(evidence_side(golden_side_, step.golden, golden, golden_values, golden_tokens),
+                 evidence_side(actual_side_, step.actual, actual, actual_values, actual_tokens));
+  }
+
+  std::optional<bool> data_agree(const Step& step) {
+    const Segment& golden = first_segment(golden_side_, step.golden.program);
+    const Segment& actual = first_segment(actual_side_, step.actual.program);
+    const Evidence evidence = weigh_segments(step, golden, values_of(*golden_, golden), actual,
+                                             values_of(*actual_, actual));
+    bool known = false;
+    for (const Evidence::Cell& cell : evidence.cells) {
+      if (!cell.whole) continue;
+      known = true;
+      if (cell.whole->distance.value <= kSameInput && cell.whole->distance.agrees()) return true;
+    }
+    if (!known) return std::nullopt;
+    return false;
+  }
+
+  // Which golden layer each of my layers corresponds to.
+  std::vector<std::pair<size_t, size_t>> pair_layers(const Program& golden, const Program& actual,
+                                                     const Step& step) {
+    const size_t g = golden.layers.size();
+    const size_t a = actual.layers.size();
+    size_t golden_first = 0;
+    size_t actual_first = 0;
+    if (g != a && g > 0 && a > 0) {
+      size_t best = 0;
+      const size_t shifts = (g > a ? g - a : a - g) + 1;
+      for (size_t shift = 0; shift < shifts; ++shift) {
+        const Segment& gs = golden.layers[g > a ? shift : 0];
+        const Segment& as = actual.layers[g > a ? 0 : shift];
+        const Evidence evidence =
+            weigh_segments(step, gs, values_of(*golden_, gs), as, values_of(*actual_, as));
+        size_t agreeing = 0;
+        for (const Evidence::Cell& cell : evidence.cells)
+          if (cell.whole && cell.whole->distance.value <= kSameInput &&
+              cell.whole->distance.agrees())
+            ++agreeing;
+        if (agreeing <= best) continue;
+        best = agreeing;
+        (g > a ? golden_first : actual_first) = shift;
+      }
+      notes_.push_back("golden has " + std::to_string(g) + " layers and my side " +
+                       std::to_string(a) + ": layer " + std::to_string(actual_first) +
+                       " of mine is taken for layer " + std::to_string(golden_first) +
+                       (best > 0 ? ", where the data agree" : ", data do not help"));
+    }
+    std::vector<std::pair<size_t, size_t>> out;
+    for (size_t i = 0; golden_first + i < g && actual_first + i < a; ++i)
+      out.emplace_back(golden_first + i, actual_first + i);
+    return out;
+  }
+
+  static std::vector<const Step*> some_of(const std::vector<const Step*>& steps) {
+    if (steps.size() <= 1) return steps;
+    // One of each kind: a prompt has many rows, a new word one.
+    std::vector<const Step*> out = {steps[0]};
+    for (const Step* step : steps)
+      if (out.size() < kRoundsLookedAt &&
+          (step->is_prefill != out[0]->is_prefill || step == steps[1]))
+        if (step != out[0]) out.push_back(step);
+    return out;
+  }
+
+  PlannedProgram plan_by_data(const std::pair<size_t, size_t>& programs,
+                              const std::vector<const Step*>& steps) {
+    const Program& golden = golden_programs_[programs.first];
+    const Program& actual = actual_programs_[programs.second];
+    PlannedProgram out{programs.first, programs.second, {}};
+    const std::vector<const Step*> looked_at = some_of(steps);
+    const auto layers = pair_layers(golden, actual, *looked_at.front());
+
+    // Layers of the same structure on both sides are one case.
+    std::map<std::string, std::vector<std::pair<size_t, size_t>>> cases;
+    for (const auto& [g, a] : layers)
+      cases[structure_of(*golden_, golden.layers[g]) + "|" +
+            structure_of(*actual_, actual.layers[a])]
+          .emplace_back(g, a);
+    for (const auto& [structure, members] : cases) {
+      std::vector<std::pair<const Segment*, const Segment*>> segments;
+      for (const auto& [g, a] : members)
+        segments.emplace_back(&golden.layers[g], &actual.layers[a]);
+      plan_segments(segments, looked_at, out);
+    }
+    plan_segments({{&golden.outside, &actual.outside}}, looked_at, out);
+
+    std::set<size_t> golden_done;
+    std::set<size_t> actual_done;
+    for (const auto& [g, a] : layers) {
+      golden_done.insert(g);
+      actual_done.insert(a);
+    }
+    for (size_t i = 0; i < golden.layers.size(); ++i)
+      if (!golden_done.contains(i)) leave_alone(*golden_, golden.layers[i], true, out);
+    for (size_t i = 0; i < actual.layers.size(); ++i)
+      if (!actual_done.contains(i)) leave_alone(*actual_, actual.layers[i], false, out);
+    return out;
+  }
+
+  static void leave_alone(const Recording& recording, const Segment& segment, bool is_golden,
+                          PlannedProgram& out) {
+    for (const Value& value : values_of(recording, segment)) {
+      if (value.direction == Direction::kInput) continue;
+      PlannedPair pair;
+      (is_golden ? pair.golden : pair.actual) = {slot_of(recording, segment, value)};
+      pair.alone = "the other run has no such layer.";
+      out.pairs.push_back(std::move(pair));
+    }
+  }
+
+  // Looks at some of the segments, which all have the same structure, and pairs all of them.
+  void plan_segments(const std::vector<std::pair<const Segment*, const Segment*>>& segments,
+                     const std::vector<const Step*>& steps, PlannedProgram& out) {
+    const std::vector<Value> golden_values = values_of(*golden_, *segments[0].first);
+    const std::vector<Value> actual_values = values_of(*actual_, *segments[0].second);
+    std::vector<Evidence> evidence;
+    const size_t count = std::min(kLayersLookedAt, segments.size());
+    for (const Step* step : steps) {
+      for (size_t i = 0; i < count; ++i) {
+        const size_t at = count == 1 ? 0 : i * (segments.size() - 1) / (count - 1);
+        evidence.push_back(weigh_segments(*step, *segments[at].first, golden_values,
+                                          *segments[at].second, actual_values));
+      }
+    }
+    const SegmentMatch match =
+        match_segment({*golden_, *segments[0].first, golden_values},
+                      {*actual_, *segments[0].second, actual_values}, evidence, options_.mappings);
+    for (const auto& [golden_segment, actual_segment] : segments) {
+      const auto golden_slot = [&, segment = golden_segment](uint32_t value) {
+        return slot_of(*golden_, *segment, golden_values[value]);
+      };
+      const auto actual_slot = [&, segment = actual_segment](uint32_t value) {
+        return slot_of(*actual_, *segment, actual_values[value]);
+      };
+      for (const Match& each : match.matches) {
+        PlannedPair pair;
+        pair.golden = {golden_slot(each.golden)};
+        if (each.golden_too) pair.golden.push_back(golden_slot(*each.golden_too));
+        pair.actual = {actual_slot(each.actual)};
+        pair.form = each.form;
+        pair.certainty = each.certainty;
+        pair.why = each.why;
+        out.pairs.push_back(std::move(pair));
+      }
+      add_lonely(match, golden_values, actual_values, golden_slot, actual_slot, out);
+    }
+  }
+
+  template <typename GoldenSlot, typename ActualSlot>
+  void add_lonely(const SegmentMatch& match, const std::vector<Value>& golden_values,
+                  const std::vector<Value>& actual_values, const GoldenSlot& golden_slot,
+                  const ActualSlot& actual_slot, PlannedProgram& out) const {
+    for (uint32_t g = 0; g < golden_values.size(); ++g) {
+      if (match.golden_alone[g].empty() || golden_values[g].direction == Direction::kInput)
+        continue;
+      PlannedPair pair;
+      pair.golden = {golden_slot(g)};
+      if (!match.golden_is_copy[g]) pair.alone = match.golden_alone[g];
+      out.pairs.push_back(std::move(pair));
+    }
+    for (uint32_t a = 0; a < actual_values.size(); ++a) {
+      if (match.actual_alone[a].empty() || actual_values[a].direction == Direction::kInput)
+        continue;
+      PlannedPair pair;
+      pair.actual = {actual_slot(a)};
+      pair.form.actual_ranks = actual_->ranks.size() > 1 ? RankUse::kEach : RankUse::kOne;
+      pair.alone = match.actual_alone[a];
+      out.pairs.push_back(std::move(pair));
+    }
+  }
+
+  SharedRecording golden_;
+  SharedRecording actual_;
+  const AutomaticOptions& options_;
+  std::vector<Program> golden_programs_;
+  std::vector<Program> actual_programs_;
+  TokenSide golden_side_;
+  TokenSide actual_side_;
+  std::map<std::tuple<bool, size_t, size_t>, Tokens> tokens_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+Result<AutomaticPairs> pair_automatically(SharedRecording golden, SharedRecording actual,
+                                          const AutomaticOptions& options) {
+  return Automatic(std::move(golden), std::move(actual), options).run();
+}
+
+}  // namespace ait::match

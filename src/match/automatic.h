@@ -1,0 +1,65 @@
+// Pairs two recorded runs without being told who belongs to whom: torch against an acceleration
+// library, either against its own kind, float against quantised, whole against shards.
+//
+//   auto found = pair_automatically(golden, actual, {});
+//   if (!found) return fail(found.error());             // kUsage: no round has a counterpart
+//   compare_pairs(found->pairs, …);
+//
+// Where both runs have the same operations (by name, or by place in the graph) that settles it.
+// Otherwise layers are found as what repeats, and within a layer data decide, then types and order:
+// docs/pairing.md. What is found for a few layers and rounds holds for all, so the work does not
+// grow with their number; pairs are made when they are asked for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "capture/recording.h"
+#include "match/op_kinds.h"
+#include "match/pair.h"
+#include "match/tokens.h"
+
+namespace ait::match {
+
+struct AutomaticOptions {
+  std::vector<TypeMapping> mappings;
+  TokenMap token_map;
+};
+
+// How much of one run has a partner, in operations, each counted once however many rounds there
+// are.
+struct Coverage {
+  size_t operations = 0;
+  size_t paired = 0;
+  size_t copies = 0;                    // hold the same as one that is paired
+  std::map<std::string, size_t> alone;  // reasons, and how many
+};
+
+struct AlignedToken {
+  std::string token;
+  std::string golden_round;
+  std::string actual_round;
+  bool is_prefill = false;
+};
+
+struct AutomaticPairs {
+  Pairs pairs;  // by token, then in the order in which my side computed
+  Coverage golden;
+  Coverage actual;
+  size_t golden_layers = 0;
+  size_t actual_layers = 0;
+  size_t certain = 0;  // of my side's operations
+  size_t likely = 0;
+  std::string method;  // "by the place in the graph"
+  std::vector<AlignedToken> tokens;
+  std::vector<std::string> notes;
+};
+
+using SharedRecording = std::shared_ptr<const capture::Recording>;
+Result<AutomaticPairs> pair_automatically(SharedRecording golden, SharedRecording actual,
+                                          const AutomaticOptions& options);
+
+}  // namespace ait::match

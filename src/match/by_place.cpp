@@ -1,0 +1,156 @@
+#include "match/by_place.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace ait::match {
+namespace {
+
+using capture::Direction;
+using capture::kNoOperation;
+using capture::Level;
+using capture::Moment;
+using capture::Operation;
+using capture::Recording;
+using capture::Slot;
+
+// Of two torch runs of one model at least so many modules have the same name.
+constexpr double kSameNames = 0.5;
+
+std::string key_of(const Recording& recording, const Operation& operation) {
+  if (recording.layout == "torch" || operation.ids.empty()) return operation.name;
+  std::string key;
+  for (const uint64_t id : operation.ids) key += std::to_string(id) + "_";
+  return key;
+}
+
+std::map<std::string, uint32_t> by_key(const Recording& recording) {
+  std::map<std::string, uint32_t> out;
+  for (uint32_t i = 0; i < recording.operations.size(); ++i)
+    out.emplace(key_of(recording, recording.operations[i]), i);
+  return out;
+}
+
+// "output_0" of "root.lm_head/output_0.pth"; of the acceleration library the direction and number,
+// because versions differ in what they append.
+std::string slot_key(const Recording& recording, const Slot& slot) {
+  const std::string call = slot.call > 0 ? "#" + std::to_string(slot.call) : "";
+  if (recording.layout == "torch") {
+    const std::string name = slot.file.substr(slot.file.rfind('/') + 1);
+    return name.substr(0, name.rfind('.')) + call;
+  }
+  return (slot.direction == Direction::kInput ? "in" : "out") + std::to_string(slot.index) +
+         (slot.moment == Moment::kBefore ? "before" : "");
+}
+
+bool has_outputs(const Recording& recording, uint32_t operation) {
+  for (uint32_t slot = recording.first_slot[operation]; slot < recording.first_slot[operation + 1];
+       ++slot)
+    if (recording.slots[slot].direction == Direction::kOutput) return true;
+  return false;
+}
+
+void plan_operation(const Recording& golden, uint32_t g, const Recording& actual, uint32_t a,
+                    const PlaceMap& places, PlannedProgram& out) {
+  // Inputs are other operations' outputs; they are compared only where there is nothing else.
+  const bool outputs_only = (g == kNoOperation || has_outputs(golden, g)) &&
+                            (a == kNoOperation || has_outputs(actual, a));
+  const bool several = actual.ranks.size() > 1;
+  std::map<std::string, PlannedPair> pairs;
+  const auto add = [&](const Recording& recording, uint32_t operation,
+                       std::vector<uint32_t> PlannedPair::* side) {
+    if (operation == kNoOperation) return;
+    for (uint32_t slot = recording.first_slot[operation];
+         slot < recording.first_slot[operation + 1]; ++slot) {
+      const Slot& s = recording.slots[slot];
+      if (outputs_only && s.direction == Direction::kInput) continue;
+      (pairs[slot_key(recording, s)].*side) = {slot};
+    }
+  };
+  add(golden, g, &PlannedPair::golden);
+  add(actual, a, &PlannedPair::actual);
+  const bool types_differ = g != kNoOperation && a != kNoOperation &&
+                            golden.operations[g].level == Level::kOperation &&
+                            golden.operations[g].type != actual.operations[a].type;
+  for (auto& [key, pair] : pairs) {
+    if (several) pair.form.golden_ranks = pair.form.actual_ranks = RankUse::kEach;
+    pair.form.fit = Fit::kRepeat;
+    if (pair.golden.empty() || pair.actual.empty()) {
+      pair.alone = "the other run has no such tensor.";
+    } else if (types_differ) {
+      pair.certainty = Certainty::kLikely;
+      pair.why = "the same place in the graph, another type";
+    } else {
+      pair.why = places.method;
+    }
+    out.pairs.push_back(std::move(pair));
+  }
+}
+
+bool same_tensors(const Recording& golden, uint32_t g, const Recording& actual, uint32_t a) {
+  const auto keys = [](const Recording& recording, uint32_t operation) {
+    std::set<std::string> out;
+    for (uint32_t slot = recording.first_slot[operation];
+         slot < recording.first_slot[operation + 1]; ++slot)
+      out.insert(slot_key(recording, recording.slots[slot]));
+    return out;
+  };
+  return keys(golden, g) == keys(actual, a);
+}
+
+}  // namespace
+
+std::optional<PlaceMap> find_places(const Recording& golden, const Recording& actual) {
+  if (golden.layout != actual.layout || golden.ranks.size() != actual.ranks.size())
+    return std::nullopt;
+  const auto goldens = by_key(golden);
+  PlaceMap out;
+  out.golden_of.assign(actual.operations.size(), kNoOperation);
+  size_t shared = 0;
+  size_t operations = 0;
+  bool same_types = true;
+  bool same_structure = golden.operations.size() == actual.operations.size();
+  for (uint32_t a = 0; a < actual.operations.size(); ++a) {
+    const Operation& operation = actual.operations[a];
+    if (operation.level == Level::kOperation) ++operations;
+    const auto found = goldens.find(key_of(actual, operation));
+    if (found == goldens.end()) {
+      same_structure = false;
+      continue;
+    }
+    out.golden_of[a] = found->second;
+    if (operation.level != Level::kOperation) continue;
+    ++shared;
+    same_types &= golden.operations[found->second].type == operation.type;
+    same_structure &= same_tensors(golden, found->second, actual, a);
+  }
+  if (golden.layout == "torch") {
+    if (static_cast<double>(shared) < kSameNames * static_cast<double>(operations))
+      return std::nullopt;
+    out.method = "by the names of modules";
+    return out;
+  }
+  if (shared == 0 || (!same_types && !same_structure)) return std::nullopt;
+  out.method = "by the place in the graph";
+  return out;
+}
+
+PlannedProgram plan_by_place(const Recording& golden, const Program& golden_program,
+                             const Recording& actual, const Program& actual_program,
+                             const PlaceMap& places, const std::pair<size_t, size_t>& programs) {
+  PlannedProgram out{programs.first, programs.second, {}};
+  std::set<uint32_t> used;
+  for (const uint32_t top : actual_program.tops) {
+    for (uint32_t a = top; a < actual.operations[top].end; ++a) {
+      plan_operation(golden, places.golden_of[a], actual, a, places, out);
+      if (places.golden_of[a] != kNoOperation) used.insert(places.golden_of[a]);
+    }
+  }
+  for (const uint32_t top : golden_program.tops)
+    for (uint32_t g = top; g < golden.operations[top].end; ++g)
+      if (!used.contains(g)) plan_operation(golden, g, actual, kNoOperation, places, out);
+  return out;
+}
+
+}  // namespace ait::match

@@ -1,0 +1,207 @@
+#include "match/op_kinds.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+
+namespace ait::match {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMappingFile = "op_mapping_file.json";
+constexpr size_t kMaxMappingBytes = size_t{16} << 20;
+
+struct Word {
+  std::string_view part;  // of the type's name, in lower case
+  OpKind kind;
+};
+
+// In this order: the first part that a name contains decides.
+constexpr auto kAtbWords = std::to_array<Word>({
+    {"layernorm", OpKind::kNorm},
+    {"rmsnorm", OpKind::kNorm},
+    {"gatherpre", OpKind::kNorm},
+    {"allreduce", OpKind::kMove},
+    {"allgather", OpKind::kMove},
+    {"reducescatter", OpKind::kMove},
+    {"linear", OpKind::kLinear},
+    {"matmul", OpKind::kLinear},
+    {"reshapeandcache", OpKind::kCache},
+    {"kvcache", OpKind::kCache},
+    {"attention", OpKind::kAttention},
+    {"ropeop", OpKind::kRotary},  // "rope" alone is in GatherOperation, too
+    {"rotary", OpKind::kRotary},
+    {"activation", OpKind::kActivation},
+    {"wordembedding", OpKind::kEmbedding},
+    {"gather", OpKind::kEmbedding},
+    {"split", OpKind::kMove},
+    {"slice", OpKind::kMove},
+    {"concat", OpKind::kMove},
+    {"transpose", OpKind::kMove},
+    {"transdata", OpKind::kMove},
+    {"quant", OpKind::kQuantise},
+});
+
+constexpr auto kTorchWords = std::to_array<Word>({
+    {"norm", OpKind::kNorm},
+    {"rotary", OpKind::kRotary},
+    {"embedding", OpKind::kEmbedding},
+    {"linear", OpKind::kLinear},
+    {"conv1d", OpKind::kLinear},
+    {"silu", OpKind::kActivation},
+    {"gelu", OpKind::kActivation},
+    {"relu", OpKind::kActivation},
+    {"swish", OpKind::kActivation},
+    {"activation", OpKind::kActivation},
+    {"coreattention", OpKind::kAttention},
+    {"dropout", OpKind::kMove},
+    {"identity", OpKind::kMove},
+});
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+template <size_t n>
+OpKind find(const std::array<Word, n>& words, std::string_view type) {
+  const std::string name = lower(type);
+  for (const Word& word : words)
+    if (name.find(word.part) != std::string::npos) return word.kind;
+  return OpKind::kUnknown;
+}
+
+// ATB's numbers of element-wise work, as a parameter holds them: a number or a name.
+OpKind elewise_kind(std::string_view param) {
+  const size_t key = param.find("\"elewiseType\"");
+  if (key == std::string_view::npos) return OpKind::kUnknown;
+  std::string_view rest = param.substr(key + std::string_view("\"elewiseType\"").size());
+  rest.remove_prefix(std::min(rest.find_first_not_of(": "), rest.size()));
+  const std::string value(rest.substr(0, rest.find_first_of(",}")));
+  if (value == "8" || value == "\"ELEWISE_ADD\"") return OpKind::kAdd;
+  if (value == "9" || value == "\"ELEWISE_MUL\"") return OpKind::kMultiply;
+  if (value == "1" || value == "\"ELEWISE_CAST\"") return OpKind::kMove;
+  if (value.find("QUANT") != std::string::npos || value == "17" || value == "18" || value == "19")
+    return OpKind::kQuantise;
+  return OpKind::kOther;
+}
+
+bool is_type_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_';
+  });
+}
+
+// "DemoLayer_outtensor0" as {"DemoLayer", "outtensor0"}. Types may hold underscores themselves.
+std::pair<std::string, std::string> type_and_tensor(std::string_view text) {
+  for (const std::string_view word : {"_outtensor", "_intensor", "_output", "_input"}) {
+    const size_t at = text.rfind(word);
+    if (at != std::string_view::npos && at > 0)
+      return {std::string(text.substr(0, at)), std::string(text.substr(at + 1))};
+  }
+  return {std::string(text), ""};
+}
+
+Error invalid(const std::string& path, std::string_view why) {
+  return Error(ErrorCode::kCorrupt, path)
+         << "Invalid op_mapping file: " << why
+         << "; expected {\"RmsNormOperation\": [\"LlamaRMSNorm\"]}";
+}
+
+Result<void> add_record(const std::string& path, const simdjson::dom::element& element,
+                        std::vector<TypeMapping>& out) {
+  TypeMapping mapping;
+  const auto text = [&](const char* key, std::string& to, bool required) {
+    std::string_view value;
+    const auto code = element[key].get(value);
+    if (code == simdjson::NO_SUCH_FIELD) return !required;
+    to = value;
+    return code == simdjson::SUCCESS && is_type_name(value);
+  };
+  if (!text("atb", mapping.atb, true) || !text("torch", mapping.torch, true) ||
+      !text("atb_tensor", mapping.atb_tensor, false) ||
+      !text("torch_tensor", mapping.torch_tensor, false))
+    return fail(invalid(path, "a list must hold objects with the texts atb and torch"));
+  out.push_back(std::move(mapping));
+  return {};
+}
+
+Result<void> add_entry(const std::string& path, std::string_view key,
+                       const simdjson::dom::element& value, std::vector<TypeMapping>& out) {
+  const auto add = [&](std::string_view torch) -> Result<void> {
+    if (!is_type_name(key) || !is_type_name(torch))
+      return fail(invalid(path, "types consist of letters, digits and _, not " +
+                                    printable(is_type_name(key) ? torch : key)));
+    TypeMapping mapping;
+    std::tie(mapping.atb, mapping.atb_tensor) = type_and_tensor(key);
+    std::tie(mapping.torch, mapping.torch_tensor) = type_and_tensor(torch);
+    out.push_back(std::move(mapping));
+    return {};
+  };
+  std::string_view text;
+  if (value.get(text) == simdjson::SUCCESS) return add(text);
+  simdjson::dom::array list;
+  if (value.get(list) != simdjson::SUCCESS)
+    return fail(invalid(path, "a value must be a type or a list of types"));
+  for (const simdjson::dom::element each : list) {
+    if (each.get(text) != simdjson::SUCCESS)
+      return fail(invalid(path, "a value must be a type or a list of types"));
+    if (auto added = add(text); !added) return added;
+  }
+  return {};
+}
+
+}  // namespace
+
+OpKind atb_kind(std::string_view type, std::string_view param) {
+  const OpKind kind = find(kAtbWords, type);
+  return kind == OpKind::kUnknown ? elewise_kind(param) : kind;
+}
+
+OpKind torch_kind(std::string_view type) { return find(kTorchWords, type); }
+
+OpKind kind_of(const capture::Recording& recording, uint32_t operation) {
+  const capture::Operation& op = recording.operations[operation];
+  return recording.layout == "torch" ? torch_kind(op.type) : atb_kind(op.type, op.param);
+}
+
+Result<std::vector<TypeMapping>> read_op_mapping(const std::string& given) {
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(given, ignored);
+  const std::string path = is_folder ? given + "/" + std::string(kMappingFile) : given;
+  // The older tools' option names a folder, which need not hold one.
+  if (is_folder && !fs::exists(path, ignored)) return std::vector<TypeMapping>();
+  if (!fs::exists(path, ignored))
+    return fail(Error(ErrorCode::kNotFound, path)
+                << "no such mapping file; check the path given to -mf");
+  if (fs::file_size(path, ignored) > kMaxMappingBytes)
+    return fail(invalid(path, "it is larger than 16 MiB"));
+  simdjson::padded_string text;
+  if (simdjson::padded_string::load(path).get(text) != simdjson::SUCCESS)
+    return fail(Error(ErrorCode::kUnreadable, path) << "cannot be read; check its permissions");
+  simdjson::dom::parser parser;
+  simdjson::dom::element root;
+  if (parser.parse(text).get(root) != simdjson::SUCCESS)
+    return fail(invalid(path, "it is not JSON"));
+  std::vector<TypeMapping> out;
+  simdjson::dom::object object;
+  simdjson::dom::array list;
+  if (root.get(object) == simdjson::SUCCESS) {
+    for (const auto [key, value] : object)
+      if (auto added = add_entry(path, key, value, out); !added) return fail(added.error());
+  } else if (root.get(list) == simdjson::SUCCESS) {
+    for (const simdjson::dom::element each : list)
+      if (auto added = add_record(path, each, out); !added) return fail(added.error());
+  } else {
+    return fail(invalid(path, "it must be an object or a list"));
+  }
+  return out;
+}
+
+}  // namespace ait::match

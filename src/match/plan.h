@@ -1,0 +1,37 @@
+// What was found out about two runs, in the form from which any of its pairs can be made: millions
+// of pairs differ only in round and rank.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "match/automatic.h"
+#include "match/segment_match.h"
+#include "match/tokens.h"
+
+namespace ait::match {
+
+// A pair in whatever round and on whatever rank; without one side, a tensor that has no partner.
+struct PlannedPair {
+  std::vector<uint32_t> golden;  // slots; two are added up
+  std::vector<uint32_t> actual;
+  Form form;
+  Certainty certainty = Certainty::kCertain;
+  std::string why;
+  std::string alone;
+};
+
+// All pairs of one golden program with one of my side's.
+struct PlannedProgram {
+  size_t golden = 0;
+  size_t actual = 0;
+  std::vector<PlannedPair> pairs;
+};
+
+// Puts the pairs in order and makes them available; counts what is covered.
+AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
+                         std::vector<Program> golden_programs, std::vector<Program> actual_programs,
+                         Alignment alignment, std::vector<PlannedProgram> planned);
+
+}  // namespace ait::match

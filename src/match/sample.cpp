@@ -1,0 +1,279 @@
+#include "match/sample.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string_view>
+
+#include "formats/registry.h"
+#include "metrics/kernels.h"
+
+namespace ait::match {
+namespace {
+
+// Wider rows than any vocabulary are no rows of tokens.
+constexpr size_t kMaxColumns = size_t{1} << 21;
+
+// Below this nothing can be told from a stretch of numbers.
+constexpr size_t kFewestElements = 8;
+
+// Distances up to this count as agreement however few elements there are: in 8 dimensions, the
+// fewest that are looked at, unrelated directions come within 0.2 of each other in 2 of 10^6 pairs
+// (the part of the sphere within that angle).
+constexpr double kNear = 0.2;
+
+// Beyond this a faulty tensor and an unrelated one cannot be told apart.
+constexpr double kFar = 0.8;
+
+// Between the two, the cosine must be this many standard deviations (1/sqrt(elements)) above that
+// of unrelated data: once in 10^9.
+constexpr double kDeviations = 6;
+
+// Elements compared at each place when a narrow tensor is searched in a wide one.
+constexpr size_t kSearchElements = 32;
+
+size_t product(std::span<const int64_t> dims) { return count_elements(dims).value_or(0); }
+
+// Whether the first dimensions multiply to `rows`.
+bool has_rows(const Shape& shape, size_t rows) {
+  size_t so_far = 1;
+  for (const int64_t size : shape) {
+    so_far *= static_cast<size_t>(std::max<int64_t>(size, 0));
+    if (so_far == rows) return true;
+    if (so_far == 0 || so_far > rows) break;
+  }
+  return rows == 1;
+}
+
+std::optional<Tensor> load(const capture::TensorRecord& record) {
+  const auto file = formats::open_tensor_file(record.path);
+  if (!file || (*file)->size() != 1) return std::nullopt;
+  auto tensor = (*file)->load(0);
+  if (!tensor || tensor->elements() == 0) return std::nullopt;
+  const DTypeKind kind = info(tensor->dtype()).kind;
+  if (kind == DTypeKind::kComplex || kind == DTypeKind::kPacked) return std::nullopt;
+  return std::move(*tensor);
+}
+
+std::vector<float> read_row(const TensorView& view, size_t first, size_t columns) {
+  std::vector<double> wide;
+  read_elements(view, first, columns, wide);
+  return {wide.begin(), wide.begin() + static_cast<ptrdiff_t>(columns)};
+}
+
+// A view with the two dimensions before the last exchanged.
+struct Swapped {
+  Shape shape;
+  Strides strides;
+  TensorView view;
+
+  explicit Swapped(const TensorView& from)
+      : shape(from.shape.begin(), from.shape.end()),
+        strides(from.strides.begin(), from.strides.end()),
+        view(from) {
+    const size_t last = shape.size() - 1;
+    std::swap(shape[last - 2], shape[last - 1]);
+    std::swap(strides[last - 2], strides[last - 1]);
+    view.shape = shape;
+    view.strides = strides;
+  }
+};
+
+// [heads, tokens, size], [1, heads, tokens, size] or [batch, heads, tokens, size]
+bool can_have_heads_first(const Shape& shape, const Tokens& tokens) {
+  if (shape.size() < 3 || shape.size() > 4) return false;
+  const size_t last = shape.size() - 1;
+  const size_t batch = shape.size() == 4 ? static_cast<size_t>(shape[0]) : 1;
+  return shape[last - 2] > 1 && batch * static_cast<size_t>(shape[last - 1]) == tokens.count;
+}
+
+double square(double x) { return x * x; }
+
+// Of one row; negative where it says nothing.
+double row_distance(const float* a, const float* b, size_t columns, size_t& elements) {
+  double aa = 0;
+  double bb = 0;
+  double dd = 0;
+  size_t finite = 0;
+  for (size_t i = 0; i < columns; ++i) {
+    const double x = a[i];
+    const double y = b[i];
+    if (!std::isfinite(x) || !std::isfinite(y)) continue;
+    ++finite;
+    aa += x * x;
+    bb += y * y;
+    dd += square(x - y);
+  }
+  if (finite == 0 || (aa == 0 && bb == 0)) return -1;
+  elements += finite;
+  return std::sqrt(dd / std::max(aa, bb));
+}
+
+}  // namespace
+
+void read_elements(const TensorView& view, size_t first, size_t count, std::vector<double>& out) {
+  // The kernels read and write whole vectors, up to a block.
+  constexpr size_t kSlack = 64;
+  constexpr size_t kWidestElement = 8;
+  std::vector<std::byte> raw((count + kSlack) * kWidestElement);
+  out.resize(std::max(out.size(), count + kSlack));
+  gather(view, first, count, raw.data());
+  metrics::decode_f64(view.dtype, raw.data(), count, out.data());
+}
+
+Tokens guess_tokens(std::span<const Shape> shapes, bool torch) {
+  std::map<std::pair<size_t, size_t>, size_t> seen;
+  for (const Shape& shape : shapes) {
+    if (shape.size() == 3 && torch && shape[0] > 0)
+      ++seen[{product(std::span(shape).first(2)), static_cast<size_t>(shape[0])}];
+    if (shape.size() == 2 && !torch) ++seen[{static_cast<size_t>(shape[0]), 1}];
+    if (shape.size() == 3 && !torch && shape[0] == 1) ++seen[{static_cast<size_t>(shape[1]), 1}];
+  }
+  Tokens best;
+  size_t votes = 0;
+  for (const auto& [tokens, count] : seen) {
+    if (count <= votes) continue;
+    votes = count;
+    best = {tokens.first, tokens.second};
+  }
+  return best;
+}
+
+std::vector<size_t> sampled_rows(const Tokens& tokens) {
+  if (tokens.count == 0) return {};
+  const size_t last = (tokens.looked_at > 0 ? tokens.looked_at : tokens.count) - 1;
+  const size_t length = (last + 1) / std::max<size_t>(tokens.sequences, 1);
+  return {0, last / 3, 2 * last / 3, length > 0 ? length - 1 : 0, last};
+}
+
+bool Sample::informative() const {
+  if (rows.empty() || columns * rows.size() < kFewestElements) return false;
+  const float first = rows[0].empty() ? 0 : rows[0][0];
+  for (const auto& row : rows)
+    for (const float value : row)
+      if (value != first && std::isfinite(value)) return true;
+  return false;
+}
+
+uint64_t Sample::hash() const {
+  uint64_t seed = columns * 2 + (last_only ? 1 : 0);
+  for (const auto& row : rows) {
+    const std::string_view bytes(reinterpret_cast<const char*>(row.data()),
+                                 row.size() * sizeof(float));
+    seed = seed * 0x9E3779B97F4A7C15u + std::hash<std::string_view>()(bytes);
+  }
+  return seed;
+}
+
+std::optional<Shape> read_shape(const capture::TensorRecord& record) {
+  const auto tensor = load(record);
+  if (!tensor) return std::nullopt;
+  return tensor->shape();
+}
+
+std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tokens& tokens,
+                                  bool heads_first) {
+  const auto tensor = load(record);
+  if (!tensor || tokens.count == 0) return std::nullopt;
+  Sample sample;
+  sample.is_float = info(tensor->dtype()).kind == DTypeKind::kFloat;
+  sample.heads_first = heads_first;
+  size_t rows = tokens.count;
+  if (heads_first) {
+    if (!can_have_heads_first(tensor->shape(), tokens)) return std::nullopt;
+  } else if (!has_rows(tensor->shape(), rows)) {
+    rows = tokens.sequences;
+    sample.last_only = true;
+    if (rows == tokens.count || !has_rows(tensor->shape(), rows)) return std::nullopt;
+  }
+  sample.columns = tensor->elements() / rows;
+  if (sample.columns > kMaxColumns) return std::nullopt;
+  const std::optional<Swapped> swapped =
+      heads_first ? std::optional<Swapped>(std::in_place, tensor->view()) : std::nullopt;
+  const TensorView view = swapped ? swapped->view : tensor->view();
+  for (const size_t row :
+       sample.last_only ? std::vector<size_t>{0, rows - 1} : sampled_rows(tokens))
+    sample.rows.push_back(read_row(view, row * sample.columns, sample.columns));
+  return sample;
+}
+
+bool Distance::agrees() const {
+  if (elements < kFewestElements || value > kFar) return false;
+  if (value <= kNear) return true;
+  const double cosine = 1 - square(value) / 2;
+  return cosine * std::sqrt(static_cast<double>(elements)) >= kDeviations;
+}
+
+Distance distance(const Sample& golden, size_t golden_first, const Sample& actual,
+                  size_t actual_first, size_t columns) {
+  Distance out;
+  std::vector<double> rows;
+  const auto add = [&](const std::vector<float>& g, const std::vector<float>& a) {
+    const double d =
+        row_distance(g.data() + golden_first, a.data() + actual_first, columns, out.elements);
+    if (d >= 0) rows.push_back(d);
+  };
+  if (golden.last_only == actual.last_only) {
+    for (size_t i = 0; i < golden.rows.size() && i < actual.rows.size(); ++i)
+      add(golden.rows[i], actual.rows[i]);
+  } else {
+    // The last two sampled rows of all tokens are those of the first and the last sequence.
+    const Sample& all = golden.last_only ? actual : golden;
+    const Sample& last = golden.last_only ? golden : actual;
+    for (size_t i = 0; i < 2 && all.rows.size() >= 2 && i < last.rows.size(); ++i) {
+      const auto& row = all.rows[all.rows.size() - 2 + i];
+      golden.last_only ? add(last.rows[i], row) : add(row, last.rows[i]);
+    }
+  }
+  if (rows.empty()) return {};
+  std::nth_element(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(rows.size() / 2),
+                   rows.end());
+  out.value = rows[rows.size() / 2];
+  return out;
+}
+
+std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t columns,
+                                   const Sample& wide) {
+  if (narrow.last_only != wide.last_only || narrow.rows.empty() || wide.rows.empty() ||
+      wide.columns < columns || columns < kFewestElements)
+    return std::nullopt;
+  // A token in the middle: the first one of a sequence has more outliers.
+  const size_t row = narrow.rows.size() / 2;
+  const size_t looked_at = std::min(kSearchElements, columns);
+  const float* wanted = narrow.rows[row].data() + first;
+  size_t best = 0;
+  double best_distance = 2;
+  for (size_t at = 0; at + columns <= wide.columns; ++at) {
+    size_t ignored = 0;
+    const double d = row_distance(wanted, wide.rows[row].data() + at, looked_at, ignored);
+    if (d >= 0 && d < best_distance) {
+      best_distance = d;
+      best = at;
+    }
+  }
+  if (best_distance > kFar) return std::nullopt;
+  return best;
+}
+
+Sample side_by_side(std::span<const Sample> shards) {
+  Sample out = shards[0];
+  for (size_t i = 1; i < shards.size(); ++i) {
+    out.columns += shards[i].columns;
+    for (size_t row = 0; row < out.rows.size() && row < shards[i].rows.size(); ++row)
+      out.rows[row].insert(out.rows[row].end(), shards[i].rows[row].begin(),
+                           shards[i].rows[row].end());
+  }
+  return out;
+}
+
+Sample sum_of(std::span<const Sample> parts) {
+  Sample out = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i)
+    for (size_t row = 0; row < out.rows.size() && row < parts[i].rows.size(); ++row)
+      for (size_t c = 0; c < out.columns && c < parts[i].columns; ++c)
+        out.rows[row][c] += parts[i].rows[row][c];
+  return out;
+}
+
+}  // namespace ait::match

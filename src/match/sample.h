@@ -1,0 +1,81 @@
+// A few rows of a tensor, from which it can be told whether two tensors hold the same.
+//
+// Tensors of a model are matrices of tokens: whatever their shape, a row holds all that belongs to
+// one token. A handful of whole rows is enough to recognise a tensor, however large it is, also
+// where the other side has it in another shape, as a part of a wider one, or in shards.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "capture/capture.h"
+#include "match/pair.h"
+#include "tensor/tensor.h"
+
+namespace ait::match {
+
+// What a round worked on.
+struct Tokens {
+  size_t count = 0;      // of all sequences
+  size_t sequences = 1;  // each of which may have been asked for its last token only
+  size_t looked_at = 0;  // samples are taken among so many of the first; 0: all
+  bool operator==(const Tokens&) const = default;
+};
+
+// Guesses the tokens of a round from the shapes of its tensors.
+Tokens guess_tokens(std::span<const Shape> shapes, bool torch);
+
+// One tensor, or one rank's shard of it.
+struct Sample {
+  size_t columns = 0;
+  bool last_only = false;    // it has one row for each sequence, not one for each token
+  bool heads_first = false;  // read as if tokens came first
+  bool is_float = true;
+  std::vector<std::vector<float>> rows;  // those of sampled_rows()
+
+  bool informative() const;  // not constant, not empty
+  uint64_t hash() const;
+};
+
+// Which rows are taken: some of all tokens, then the last of the first and the last sequence.
+std::vector<size_t> sampled_rows(const Tokens& tokens);
+
+// Nothing where the tensor cannot be read or is no matrix of tokens. With `heads_first` the tensor
+// is taken as [heads, tokens, size], and nothing is returned where it cannot be.
+std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tokens& tokens,
+                                  bool heads_first = false);
+std::optional<Shape> read_shape(const capture::TensorRecord& record);
+
+// Elements [first, first + count) in row-major order, as doubles. `out` holds at least these.
+void read_elements(const TensorView& view, size_t first, size_t count, std::vector<double>& out);
+
+// How far two stretches of rows are apart.
+struct Distance {
+  // |a - b| / max(|a|, |b|) of a row, the median over rows: one token with outliers (the first one
+  // of a sequence, usually) must not decide. About 1.4 for unrelated data.
+  double value = 2;
+  size_t elements = 0;  // that took part
+
+  // Whether unrelated data could hardly be that near; see sample.cpp.
+  bool agrees() const;
+};
+
+// Columns [golden_first, …) against [actual_first, …).
+Distance distance(const Sample& golden, size_t golden_first, const Sample& actual,
+                  size_t actual_first, size_t columns);
+inline Distance distance(const Sample& golden, const Sample& actual) {
+  return golden.columns == actual.columns ? distance(golden, 0, actual, 0, golden.columns)
+                                          : Distance{};
+}
+
+// Where in the rows of `wide` the first columns of `narrow` stand; nothing where they do not.
+std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t columns,
+                                   const Sample& wide);
+
+// Shards as one.
+Sample side_by_side(std::span<const Sample> shards);
+Sample sum_of(std::span<const Sample> parts);
+
+}  // namespace ait::match

@@ -1,0 +1,65 @@
+// Which round of one run corresponds to which of the other.
+//
+// A torch run counts calls of the model: token 0 is the prompt, each further one a new word.
+// Folders of an acceleration library count set-ups of each operation: where prefill and decode are
+// graphs of their own, folder 0 holds the prompt and the first new word. A warm-up before the real
+// work takes the first folders. Shapes say which rounds are prompts, data say where the real work
+// begins.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "capture/recording.h"
+#include "match/program.h"
+
+namespace ait::match {
+
+inline constexpr size_t kNoRound = ~size_t{0};
+
+// What one side did for a token.
+struct SideStep {
+  size_t program = 0;
+  size_t round = kNoRound;         // of the program's own operations, an index into rounds
+  size_t shared_round = kNoRound;  // of those that other programs run, too
+};
+
+struct Step {
+  std::string token;
+  SideStep golden;
+  SideStep actual;
+  bool is_prefill = false;
+};
+
+struct Alignment {
+  std::vector<Step> steps;
+  std::vector<std::string> notes;  // what was decided, in sentences
+};
+
+struct TokenSide {
+  const capture::Recording& recording;
+  const std::vector<Program>& programs;
+};
+
+// Golden's token and my folder, as a person wrote them.
+using TokenMap = std::vector<std::pair<std::string, std::string>>;
+Result<TokenMap> parse_token_map(std::string_view text);
+
+// How many tokens a side worked on in a step, 0 where that is not known.
+using CountTokens = std::function<size_t(const TokenSide& side, const SideStep& step)>;
+// Whether data of the two sides agree in a step; nothing where data say nothing.
+using DataAgree = std::function<std::optional<bool>(const Step& step)>;
+
+// kUsage where no round of one side has a counterpart.
+Result<Alignment> align_tokens(const TokenSide& golden, const TokenSide& actual,
+                               const TokenMap& map, const CountTokens& count,
+                               const DataAgree& agree);
+
+// In which round an operation ran in a step; nothing where it did not.
+std::optional<size_t> round_of(const TokenSide& side, const SideStep& step, uint32_t operation);
+
+}  // namespace ait::match

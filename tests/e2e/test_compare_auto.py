@@ -1,0 +1,225 @@
+"""`ait llm compare` on dumps: who is paired with whom, held against what is known by construction."""
+
+import json
+import shutil
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from conftest import error_line
+from pairing import Case, read_rows
+
+COVERED = 0.95
+
+FAST = {
+    "llama": dict(layers=2),
+    "one layer": dict(layers=1, family="qwen2"),
+    "one layer, random names": dict(layers=1, names=5),
+    "twelve layers in bf16, random names": dict(layers=12, dtype="bfloat16", names=2, steps=1),
+    "fused qkv and gate-up": dict(fused_qkv=True, fused_gate_up=True, swiglu=True, add_norm=True),
+    "fused, not split, flat, random names": dict(
+        fused_qkv=True, fused_gate_up=True, swiglu=True, split_outputs=False, nested=False, names=8
+    ),
+    "two shards": dict(ranks=2),
+    "one layer in two shards, random names": dict(layers=1, ranks=2, names=4, steps=1),
+    "fused, two shards, random names": dict(ranks=2, fused_qkv=True, fused_gate_up=True, names=4, family="mistral"),
+    "w8a8": dict(quantised=True, family="qwen2"),
+    "w8a8, random names, two shards": dict(layers=3, quantised=True, names=7, ranks=2),
+    "no topology": dict(topology=False, names=3),
+    "one graph for prompt and words": dict(split_programs=False),
+    "embedding shared by both graphs": dict(shared_embedding=True),
+    "outputs only": dict(recorder=dict(inputs=False)),
+    "modules in the order of registration": dict(recorder=dict(order=False), names=6),
+    "warm-up": dict(warm_up=1),
+    "two warm-ups, no topology": dict(warm_up=2, topology=False),
+    "a batch": dict(batch=2),
+    "a batch in two shards, random names": dict(batch=2, ranks=2, names=4),
+    "old and new spellings": dict(old_rank_names=True, suffix="_output", inputs=True),
+    "whole logits": dict(last_only=False),
+    "only a prompt": dict(steps=0),
+}
+
+SLOW = {
+    f"{family} of {layers} layers, {dtype}{' w8a8' if quantised else ''}, {ranks} shard(s){', random names' if names else ''}":
+    dict(family=family, layers=layers, dtype=dtype, quantised=quantised, ranks=ranks, names=names)
+    for number, (family, layers, (dtype, quantised), ranks) in enumerate(
+        (family, layers, kind, ranks)
+        for family in ("llama", "qwen2", "mistral")
+        for layers in (1, 2, 12, 40)
+        for kind in (("float32", False), ("float16", False), ("bfloat16", False), ("float16", True))
+        for ranks in (1, 2)
+    )
+    for names in ([None, number + 1][(number // 2 + number) % 2],)
+}
+
+
+def check(case, ait):
+    _, rows = case.compare(ait)
+    wanted, found, wrong = case.judge(rows)
+    assert not wrong, wrong[:5]
+    assert len(found) >= COVERED * len(wanted), sorted(wanted - found)[:10]
+
+
+@pytest.mark.parametrize("options", FAST.values(), ids=FAST.keys())
+def test_what_has_a_counterpart_is_paired_and_nothing_wrongly(ait, tmp_path, options):
+    check(Case(tmp_path, **options), ait)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", SLOW.values(), ids=SLOW.keys())
+def test_every_kind_of_model_is_paired(ait, tmp_path, options):
+    check(Case(tmp_path, **options), ait)
+
+
+def overwrite(tensor):
+    import torch
+
+    return torch.randn(tensor.shape, generator=torch.Generator().manual_seed(3))
+
+
+FAULTS = {
+    "scaled": lambda tensor: tensor * 1.5,
+    "overwritten": overwrite,
+    "infinite": lambda tensor: tensor * float("inf"),
+}
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("place", ["norm", "attention", "down"])
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+def test_a_fault_does_not_change_who_is_paired(ait, tmp_path, layers, place, fault):
+    check(Case(tmp_path, layers=layers, steps=1, fault=(0, place, fault)), ait)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """One small case for what does not depend on the kind of model. Not to be written to."""
+    return Case(tmp_path_factory.mktemp("plain"))
+
+
+def test_the_summary_leads_with_coverage_and_tokens(ait, plain, tmp_path):
+    done = ait("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", tmp_path)
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("my side: ") and "operations paired" in lines[0]
+    assert any(line.startswith("golden: ") for line in lines)
+    assert "layers: 2 in golden, 2 in my side" in lines
+    table = done.stdout.split("golden folder")[1].splitlines()
+    assert [line.split() for line in table[1:4]] == [
+        ["0", "0", "0", "prefill"], ["1", "1", "0", "decode"], ["2", "2", "1", "decode"]
+    ]
+
+
+def test_rows_come_in_the_order_of_the_computation(ait, plain, tmp_path):
+    ait("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", tmp_path, "--extended")
+    rows = read_rows(tmp_path)
+    assert [int(row["token_id"]) for row in rows] == sorted(int(row["token_id"]) for row in rows)
+    mine = [row["my_operation"] for row in rows if row["token_id"] == "0" and row["my_operation"]]
+    layer = [operation for operation in mine if operation.startswith("2_")]
+    assert layer[0] == "2_Prefill_layer/0_RmsNormOperation"
+    assert layer[-2:] == ["2_Prefill_layer/5_ElewiseOperation", "2_Prefill_layer"]
+    assert all(row["pairing"] in ("certain", "likely") for row in rows if row["golden_data_path"] and row["my_data_path"])
+
+
+def test_json_has_coverage_and_tokens(ait, plain, tmp_path):
+    done = ait("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", tmp_path, "--json")
+    found = json.loads(done.stdout)["pairing"]
+    assert found["my"]["paired"] >= COVERED * found["my"]["operations"]
+    assert found["my_layers"] == 2
+    assert [each["phase"] for each in found["tokens"]] == ["prefill", "decode", "decode"]
+
+
+def test_the_first_jump_of_the_error_is_pointed_out(ait, tmp_path):
+    case = Case(tmp_path, layers=3, steps=0, fault=(1, "attention", lambda tensor: tensor * 1.2))
+    done, _ = case.compare(ait)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("The error jumps first at")]
+    assert "3_Prefill_layer/1_Attention/4_SelfAttentionOperation/outtensor0" in line
+    assert json.loads(ait("llm", "compare", "-gp", case.golden, "-mp", case.mine, "-o", tmp_path / "o", "--json").stdout)[
+        "jump"
+    ].startswith("3_Prefill_layer/1_Attention/4_SelfAttentionOperation")
+
+
+def test_either_side_may_be_torch(ait, plain, tmp_path):
+    done = ait("llm", "compare", "-gp", plain.mine, "-mp", plain.golden, "-o", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["pairing"]
+    # One embedding, norm and head; every module of a layer but the rotary embedding's like is there.
+    assert found["my"]["paired"] + found["my"]["same_as_paired"] >= 0.9 * found["my"]["operations"]
+
+
+def test_both_may_lie_in_one_folder(ait, plain, tmp_path):
+    shutil.copytree(plain.golden, tmp_path / "ait_dump")
+    shutil.copytree(plain.mine, tmp_path / "ait_dump", dirs_exist_ok=True)
+    done = ait("llm", "compare", "-gp", "ait_dump", "-mp", "ait_dump", "-o", "out", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["pairing"]["method"] == "by data, types and order"
+
+
+def test_torch_against_torch_goes_by_names(ait, plain, tmp_path):
+    done = ait("llm", "compare", "-gp", plain.golden, "-mp", plain.golden, "-o", tmp_path, "--json")
+    document = json.loads(done.stdout)
+    assert document["pairing"]["method"] == "by the names of modules"
+    assert document["summary"]["identical"] == document["summary"]["rows"] > 0
+
+
+def test_a_token_map_is_obeyed(ait, plain, tmp_path):
+    done = ait("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", tmp_path, "--json", "--token-map", "2:1")
+    (token,) = json.loads(done.stdout)["pairing"]["tokens"]
+    assert (token["token"], token["my_folder"]) == ("2", "1")
+
+
+def test_wrong_options_are_one_clear_line(ait, plain, tmp_path):
+    both = ("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", tmp_path)
+    assert "--token-map wants" in error_line(ait(*both, "--token-map", "x"))
+    assert "has no round 9" in error_line(ait(*both, "--token-map", "9:0"))
+    mapping = tmp_path / "mapping.json"
+    mapping.write_text('{"LinearOperation": 3}')
+    assert "Invalid op_mapping file" in error_line(ait(*both, "-mf", mapping))
+    assert "no such mapping file" in error_line(ait(*both, "-mf", tmp_path / "nowhere"))
+    (tmp_path / "folder").mkdir()
+    refused = error_line(ait("llm", "compare", "-gp", plain.golden, "-mp", tmp_path / "folder"))
+    assert "is not a atb dump path or a torch dump path" in refused
+
+
+def test_a_mapping_file_decides_what_data_leave_open(ait, tmp_path):
+    case = Case(tmp_path, layers=1, steps=0, names=3, fault=(0, "norm", overwrite))
+    library = {real: other for real, other in Case_names(case).items()}
+    (tmp_path / "op_mapping_file.json").write_text(json.dumps({library["RmsNormOperation"]: [library["LlamaRMSNorm"]]}))
+    _, rows = case.compare(ait, "-mf", tmp_path)
+    paired = [row for row in rows if row["golden_data_path"] and row["my_op_type"] == library["RmsNormOperation"]]
+    assert len(paired) == 3
+    assert all(row["golden_op_type"] == library["LlamaRMSNorm"] for row in paired)
+
+
+def Case_names(case):
+    """Real names of types and the random ones in their place."""
+    names = dict(case.recorder.names._known)
+    tree = json.loads((case.recorder.folder / "model_tree.json").read_text())
+    assert tree["type"] == names["LlamaForCausalLM"]
+    for path in case.mine.glob("model/*/*.json"):
+        for node in json.loads(path.read_text())["nodes"]:
+            names.setdefault(node["opType"], node["opType"])
+            if not node["nodes"]:  # the final norm is the only operation without children
+                names["RmsNormOperation"] = node["opType"]
+    return names
+
+
+def test_a_missing_shard_is_a_row_with_its_reason(ait, tmp_path):
+    case = Case(tmp_path, ranks=2, steps=1)
+    (lost,) = case.mine.glob("tensors/1_*/0/2_*/4_Mlp/0_LinearOperation/after/outtensor0.bin")
+    lost.unlink()
+    _, rows = case.compare(ait)
+    (row,) = [row for row in rows if row["my_operation"] == "" and "was not recorded in this round" in row["cmp_fail_reason"]]
+    assert str(lost) in row["cmp_fail_reason"]
+
+
+def test_reports_of_dumps_are_the_same_for_any_number_of_threads(ait, plain, tmp_path):
+    texts = set()
+    for threads in (1, 2, 8):
+        out = tmp_path / str(threads)
+        done = ait("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", out, "--extended", "--threads", threads)
+        assert done.returncode == 0, done.stderr
+        (path,) = out.iterdir()
+        texts.add(path.read_bytes())
+    assert len(texts) == 1

@@ -1,0 +1,79 @@
+#include "match/sample.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace ait::match {
+namespace {
+
+Sample random_sample(uint32_t seed, size_t rows, size_t columns) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal;
+  Sample out;
+  out.columns = columns;
+  for (size_t r = 0; r < rows; ++r) {
+    out.rows.emplace_back();
+    for (size_t c = 0; c < columns; ++c) out.rows.back().push_back(normal(engine));
+  }
+  return out;
+}
+
+Sample noisy(Sample sample, float size, uint32_t seed = 99) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal(0, size);
+  for (auto& row : sample.rows)
+    for (float& value : row) value += normal(engine);
+  return sample;
+}
+
+TEST(Distance, AgreesWithinNoiseAndNotBetweenStrangers) {
+  // As few elements as a decode step of a tiny model has, and more.
+  for (const size_t columns : {8u, 16u, 64u, 1024u}) {
+    const Sample sample = random_sample(1, 1, columns);
+    EXPECT_TRUE(distance(sample, noisy(sample, 0.05f)).agrees()) << columns;
+    for (uint32_t seed = 2; seed < 500; ++seed)
+      EXPECT_FALSE(distance(sample, random_sample(seed, 1, columns)).agrees()) << columns;
+  }
+}
+
+TEST(Distance, IsNotDecidedByOneRowOfOutliers) {
+  Sample golden = random_sample(1, 5, 64);
+  Sample actual = random_sample(2, 5, 64);
+  golden.rows[0][3] = actual.rows[0][3] = 1e6f;  // the first token of real models
+  EXPECT_FALSE(distance(golden, actual).agrees());
+  Sample broken = golden;
+  broken.rows[4] = random_sample(3, 1, 64).rows[0];
+  EXPECT_TRUE(distance(golden, broken).agrees());
+}
+
+TEST(Distance, LeavesOutWhatIsNotFinite) {
+  const Sample golden = random_sample(1, 2, 64);
+  Sample actual = golden;
+  actual.rows[0][5] = std::numeric_limits<float>::infinity();
+  actual.rows[1][6] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(distance(golden, actual).value, 0);
+}
+
+TEST(FindColumns, FindsAPartAnywhere) {
+  const Sample wide = random_sample(1, 3, 300);
+  for (const size_t first : {0u, 1u, 100u, 268u}) {
+    Sample narrow;
+    narrow.columns = 32;
+    for (const auto& row : wide.rows)
+      narrow.rows.emplace_back(row.begin() + static_cast<ptrdiff_t>(first),
+                               row.begin() + static_cast<ptrdiff_t>(first) + 32);
+    EXPECT_EQ(find_columns(noisy(narrow, 0.02f), 0, 32, wide), first);
+  }
+}
+
+TEST(GuessTokens, CountsWhatMostTensorsHave) {
+  const std::vector<Shape> torch = {{2, 7, 64}, {2, 7, 96}, {1, 7, 16}, {2, 7, 64}};
+  EXPECT_EQ(guess_tokens(torch, true).count, 14u);
+  EXPECT_EQ(guess_tokens(torch, true).sequences, 2u);
+  const std::vector<Shape> library = {{14, 64}, {14, 96}, {14, 4, 16}, {2, 97}};
+  EXPECT_EQ(guess_tokens(library, false).count, 14u);
+}
+
+}  // namespace
+}  // namespace ait::match
