@@ -144,12 +144,14 @@ Result<Task> compare_task(const Labels& labels, const AclcmpOptions& options,
                           const std::string& folder, const GracefulStop& stop) {
   const auto chosen = columns(options.extended);
   std::vector<std::string> header;
+  header.reserve(chosen.size());
   for (const OldColumn& column : chosen) header.emplace_back(column.name);
   auto csv = report::CsvWriter::create(folder, labels.task_id + "_cmp_result.csv", header);
   if (!csv) return fail(csv.error());
   Task task;
   task.id = labels.task_id;
   std::vector<match::Pair> pairs;
+  pairs.reserve(labels.pairs.size());
   for (const LabelledPair& pair : labels.pairs) pairs.push_back(pair_of(pair));
   std::optional<Error> problem;
   compare::Options measuring;
@@ -166,6 +168,7 @@ Result<Task> compare_task(const Labels& labels, const AclcmpOptions& options,
       task.worst_id = row.data_id;
     }
     std::vector<std::string> cells;
+    cells.reserve(chosen.size());
     for (const OldColumn& column : chosen) cells.push_back(column.text(row));
     if (auto written = csv->append(cells); !written) problem = written.error();
   });
