@@ -429,7 +429,9 @@ class KilledScripts:
             pid = int(line.split()[1])
             if self.random.random() < 0.5:  # the others may die before their first file, on a busy machine
                 self.wait_for_a_file(self.tmp_path / name)
-            time.sleep(self.random.uniform(0, self.latest_kill_seconds))
+                time.sleep(self.random.uniform(0, self.latest_kill_seconds / 10))
+            else:
+                time.sleep(self.random.uniform(0, self.latest_kill_seconds))
             os.kill(pid, signal.SIGKILL)
             rest, errors = process.communicate(timeout=TIMEOUT_SECONDS)
         assert process.returncode == 128 + signal.SIGKILL
