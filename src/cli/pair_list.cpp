@@ -56,7 +56,7 @@ using ReadLayout = Result<Capture> (*)(const std::string& path);
 using ReadDump = Result<Recording> (*)(const std::string& path);
 
 std::string words(const Recording& recording) {
-  return recording.layout == "torch" ? "torch" : "acceleration library's";
+  return recording.layout == "torch" ? "a torch" : "an acceleration library's";
 }
 
 Result<PairList> by_name(const CompareOptions& options, ReadLayout read, std::string what) {
@@ -97,7 +97,7 @@ Result<PairList> by_structure(const CompareOptions& options, ReadDump golden_rea
   auto actual = actual_reader(options.actual.path);
   if (!actual) return fail(actual.error());
   PairList list;
-  list.what = fmt::format("a {} dump with a {} dump", words(*golden), words(*actual));
+  list.what = fmt::format("{} dump with {} dump", words(*golden), words(*actual));
   list.report_name = timed_report_name();
   for (Recording* side : {&*golden, &*actual})
     for (Error& problem : side->problems) list.problems.push_back(std::move(problem));
