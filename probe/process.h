@@ -10,9 +10,12 @@
 
 #include "line_files.h"
 #include "record/ledger.h"
+#include "record/lock.h"
 #include "record/writer.h"
 
 namespace ait::probe {
+
+using record::Lock;
 
 // A model that has been reported.
 struct ModelName {
@@ -68,17 +71,6 @@ class Entry {
   int errno_before_ = 0;
   int cancel_before_ = 0;
   sigset_t signals_before_;
-};
-
-class Lock {
- public:
-  explicit Lock(pthread_mutex_t& mutex) : mutex_(mutex) { ::pthread_mutex_lock(&mutex_); }
-  ~Lock() { ::pthread_mutex_unlock(&mutex_); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  pthread_mutex_t& mutex_;
 };
 
 }  // namespace ait::probe

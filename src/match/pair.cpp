@@ -8,8 +8,6 @@ const char* word(Certainty certainty) {
       return "certain";
     case Certainty::kLikely:
       return "likely";
-    case Certainty::kGuess:
-      return "guess";
   }
   return "";
 }

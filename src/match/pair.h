@@ -57,7 +57,6 @@ struct Side {
 enum class Certainty : uint8_t {
   kCertain,  // a person said so, names are the same, or the data agree and nothing else does
   kLikely,   // types, order and shapes fit, and nothing else does
-  kGuess,    // it fits, but so might others
 };
 const char* word(Certainty certainty);  // "certain"
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "record/file_image.h"
+#include "record/lock.h"
 #include "record/npy_encoder.h"
 #include "record/old_glibc.h"
 #include "record/torch_zip_encoder.h"
@@ -26,17 +27,6 @@ constexpr int kNapMilliseconds = 1;
 constexpr int kIdleMilliseconds = 1000;
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
 constexpr int64_t kNanosPerMilli = 1'000'000;
-
-class Lock {
- public:
-  explicit Lock(pthread_mutex_t& mutex) : mutex_(mutex) { ::pthread_mutex_lock(&mutex_); }
-  ~Lock() { ::pthread_mutex_unlock(&mutex_); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  pthread_mutex_t& mutex_;
-};
 
 // The opposite, inside a Lock: callbacks and files are not to be waited for by others.
 class Unlocked {
