@@ -39,7 +39,7 @@ std::string files_of_a_layer() {
 // As if it had been listed.
 Recording make(size_t ranks, size_t rounds, size_t layers) {
   Recording recording;
-  recording.layout = "atb";
+  recording.traits = ait::capture::kAtbTraits;
   for (size_t i = 0; i < ranks; ++i)
     recording.ranks.push_back({"rank" + std::to_string(i), "", std::to_string(i), ""});
   for (size_t i = 0; i < rounds; ++i) recording.rounds.push_back(std::to_string(i));

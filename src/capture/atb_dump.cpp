@@ -1,6 +1,7 @@
 #include "capture/atb_dump.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <filesystem>
@@ -18,6 +19,47 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kParamFile = "op_param.json";
 constexpr size_t kMaxParamBytes = 65536;
+
+// In this order: the first part that a name contains decides.
+constexpr auto kKindWords = std::to_array<KindWord>({
+    {"layernorm", OpKind::kNorm},
+    {"rmsnorm", OpKind::kNorm},
+    {"gatherpre", OpKind::kNorm},
+    {"allreduce", OpKind::kMove},
+    {"allgather", OpKind::kMove},
+    {"reducescatter", OpKind::kMove},
+    {"linear", OpKind::kLinear},
+    {"matmul", OpKind::kLinear},
+    {"reshapeandcache", OpKind::kCache},
+    {"kvcache", OpKind::kCache},
+    {"attention", OpKind::kAttention},
+    {"ropeop", OpKind::kRotary},  // "rope" alone is in GatherOperation, too
+    {"rotary", OpKind::kRotary},
+    {"activation", OpKind::kActivation},
+    {"wordembedding", OpKind::kEmbedding},
+    {"gather", OpKind::kEmbedding},
+    {"split", OpKind::kMove},
+    {"slice", OpKind::kMove},
+    {"concat", OpKind::kMove},
+    {"transpose", OpKind::kMove},
+    {"transdata", OpKind::kMove},
+    {"quant", OpKind::kQuantise},
+});
+
+// ATB's numbers of element-wise work, as a parameter holds them: a number or a name.
+OpKind elewise_kind(std::string_view param) {
+  const size_t key = param.find("\"elewiseType\"");
+  if (key == std::string_view::npos) return OpKind::kUnknown;
+  std::string_view rest = param.substr(key + std::string_view("\"elewiseType\"").size());
+  rest.remove_prefix(std::min(rest.find_first_not_of(": "), rest.size()));
+  const std::string value(rest.substr(0, rest.find_first_of(",}")));
+  if (value == "8" || value == "\"ELEWISE_ADD\"") return OpKind::kAdd;
+  if (value == "9" || value == "\"ELEWISE_MUL\"") return OpKind::kMultiply;
+  if (value == "1" || value == "\"ELEWISE_CAST\"") return OpKind::kMove;
+  if (value.find("QUANT") != std::string::npos || value == "17" || value == "18" || value == "19")
+    return OpKind::kQuantise;
+  return OpKind::kOther;
+}
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -268,6 +310,11 @@ void find_kernels(Recording& recording, const Topologies& topologies) {
 
 }  // namespace
 
+OpKind atb_kind(std::string_view type, std::string_view param) {
+  const OpKind kind = kind_by_words(kKindWords, type);
+  return kind == OpKind::kUnknown ? elewise_kind(param) : kind;
+}
+
 bool is_atb_dump(const std::string& path) {
   const auto found = find_ranks(path, rules());
   return !found || !found->ranks.empty();
@@ -282,7 +329,7 @@ Result<Recording> read_atb_dump(const std::string& path) {
                    "tensors/{device}_{pid}/{round}/{id}_{name}/after/outtensor0.bin in it");
   Recording recording;
   recording.root = found->root;
-  recording.layout = "atb";
+  recording.traits = kAtbTraits;
   recording.ranks = std::move(found->ranks);
   recording.problems = std::move(found->problems);
   RecordingBuilder builder;
@@ -314,6 +361,7 @@ Result<Recording> read_atb_dump(const std::string& path) {
         const auto param = param_files.find(name);
         if (param != param_files.end() && (operation.param.empty() || operation.param == "null"))
           operation.param = read_param(param->second);
+        operation.kind = atb_kind(operation.type, operation.param);
         return operation;
       },
       parent_of, runs_before);

@@ -12,10 +12,21 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "capture/recording.h"
 
 namespace ait::capture {
+
+inline constexpr Traits kAtbTraits = {.words = "an acceleration library's dump",
+                                      .identity = Traits::Identity::kPlaces,
+                                      .rounds = Traits::Rounds::kSetUps,
+                                      .batch = Traits::Batch::kPacked,
+                                      .types = Traits::Types::kLibrary,
+                                      .inputs_are_values = false};
+
+// The kind of an operation; its parameters tell additions from other element-wise work.
+OpKind atb_kind(std::string_view type, std::string_view param);
 
 // Whether a path is one, or a part of one: see dump_folders.h.
 bool is_atb_dump(const std::string& path);

@@ -23,16 +23,49 @@
 
 #include "base/error.h"
 #include "capture/capture.h"
+#include "capture/op_kind.h"
 
 namespace ait::capture {
 
 inline constexpr uint32_t kNoOperation = ~uint32_t{0};
 
+// What is true of every run of a layout. Whoever uses a recording asks these questions, never which
+// tool wrote it.
+struct Traits {
+  // What makes operations of two runs the same one.
+  enum class Identity : uint8_t {
+    kNames,   // names of operations and of their tensors: "root.model.layers.0.mlp", "output_0"
+    kPlaces,  // numbers in the graph, and of tensors direction and number: names may differ
+  };
+  // What the folders of rounds count.
+  enum class Rounds : uint8_t {
+    kCalls,   // of the whole model: a round holds all that ran for a token
+    kSetUps,  // of each operation: graphs for prefill and for decode count for themselves
+  };
+  // Where the sequences of a batch are.
+  enum class Batch : uint8_t {
+    kApart,   // [sequences, tokens, …]
+    kPacked,  // [tokens of all sequences, …]
+  };
+  // Whose names the types are: the two columns of a mapping file (match/op_mapping.h).
+  enum class Types : uint8_t { kModules, kLibrary };
+
+  std::string_view words;  // "a torch dump"
+  Identity identity = Identity::kNames;
+  Rounds rounds = Rounds::kCalls;
+  Batch batch = Batch::kApart;
+  Types types = Types::kModules;
+  // Something may happen between operations that only their inputs show: the residual additions
+  // between modules. Elsewhere an input is the output of another operation.
+  bool inputs_are_values = false;
+};
+
 struct Operation {
-  std::string name;           // "2_Layer/0_LinearOperation", "root.model.layers.0"
-  std::string type;           // "LinearOperation", "LlamaDecoderLayer"; empty where nobody says
+  std::string name;  // "2_Layer/0_LinearOperation", "root.model.layers.0"
+  std::string type;  // "LinearOperation", "LlamaDecoderLayer"; empty where nobody says
+  OpKind kind = OpKind::kUnknown;
   std::string param;          // JSON, or empty
-  std::vector<uint64_t> ids;  // {2, 0}; empty for torch
+  std::vector<uint64_t> ids;  // {2, 0}; empty where operations have no numbers
   Level level = Level::kOperation;
   uint32_t parent = kNoOperation;
   uint32_t end = 0;  // one past its last descendant: [i, end) is its subtree
@@ -61,7 +94,7 @@ struct Rank {
 
 struct Recording {
   std::string root;
-  std::string layout;                             // "atb", "torch"
+  Traits traits;
   std::vector<Rank> ranks;                        // by device
   std::vector<std::string> rounds;                // names of folders, numbers in numeric order
   std::vector<Operation> operations;              // in the order in which they run, parents first

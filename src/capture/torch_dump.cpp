@@ -25,6 +25,23 @@ constexpr size_t kMaxTreeBytes = size_t{256} << 20;
 // simdjson's own limit is 1024; modules do not nest like this.
 constexpr size_t kMaxTreeDepth = 512;
 
+// In this order: the first part that a type contains decides.
+constexpr auto kKindWords = std::to_array<KindWord>({
+    {"norm", OpKind::kNorm},
+    {"rotary", OpKind::kRotary},
+    {"embedding", OpKind::kEmbedding},
+    {"linear", OpKind::kLinear},
+    {"conv1d", OpKind::kLinear},
+    {"silu", OpKind::kActivation},
+    {"gelu", OpKind::kActivation},
+    {"relu", OpKind::kActivation},
+    {"swish", OpKind::kActivation},
+    {"activation", OpKind::kActivation},
+    {"coreattention", OpKind::kAttention},
+    {"dropout", OpKind::kMove},
+    {"identity", OpKind::kMove},
+});
+
 struct Node {
   Operation operation;
   uint64_t order = kNever;
@@ -50,6 +67,7 @@ uint64_t add_node(Tree& tree, const simdjson::dom::element& element, size_t dept
   Node node;
   node.operation.name = name;
   node.operation.type = type;
+  node.operation.kind = torch_kind(type);
   node.place = at;
   const bool is_new = tree.by_name.try_emplace(node.operation.name, at).second;
   if (is_new) tree.nodes.push_back(std::move(node));
@@ -185,6 +203,8 @@ FolderRules rules() {
 
 }  // namespace
 
+OpKind torch_kind(std::string_view type) { return kind_by_words(kKindWords, type); }
+
 bool is_torch_dump(const std::string& path) {
   const auto found = find_ranks(path, rules());
   return !found || !found->ranks.empty();
@@ -199,7 +219,7 @@ Result<Recording> read_torch_dump(const std::string& path) {
                    "torch_tensors/{device}_{pid}/model_tree.json and {token}/{module}/output.pth");
   Recording recording;
   recording.root = found->root;
-  recording.layout = "torch";
+  recording.traits = kTorchTraits;
   recording.ranks = std::move(found->ranks);
   recording.problems = std::move(found->problems);
 

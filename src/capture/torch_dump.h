@@ -10,10 +10,20 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "capture/recording.h"
 
 namespace ait::capture {
+
+inline constexpr Traits kTorchTraits = {.words = "a torch dump",
+                                        .identity = Traits::Identity::kNames,
+                                        .rounds = Traits::Rounds::kCalls,
+                                        .batch = Traits::Batch::kApart,
+                                        .types = Traits::Types::kModules,
+                                        .inputs_are_values = true};
+
+OpKind torch_kind(std::string_view type);
 
 // Whether a path is one, or a part of one: see dump_folders.h.
 bool is_torch_dump(const std::string& path);

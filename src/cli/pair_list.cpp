@@ -14,6 +14,7 @@
 #include "match/automatic.h"
 #include "match/by_metadata.h"
 #include "match/by_name.h"
+#include "match/op_mapping.h"
 
 namespace ait::cli {
 namespace {
@@ -55,10 +56,6 @@ Result<PairList> by_metadata(const std::string& metadata, const CompareOptions& 
 using ReadLayout = Result<Capture> (*)(const std::string& path);
 using ReadDump = Result<Recording> (*)(const std::string& path);
 
-std::string words(const Recording& recording) {
-  return recording.layout == "torch" ? "a torch" : "an acceleration library's";
-}
-
 Result<PairList> by_name(const CompareOptions& options, ReadLayout read, std::string what) {
   auto golden = read(options.golden.path);
   if (!golden) return fail(golden.error());
@@ -97,7 +94,7 @@ Result<PairList> by_structure(const CompareOptions& options, ReadDump golden_rea
   auto actual = actual_reader(options.actual.path);
   if (!actual) return fail(actual.error());
   PairList list;
-  list.what = fmt::format("{} dump with {} dump", words(*golden), words(*actual));
+  list.what = fmt::format("{} with {}", golden->traits.words, actual->traits.words);
   list.report_name = timed_report_name();
   for (Recording* side : {&*golden, &*actual})
     for (Error& problem : side->problems) list.problems.push_back(std::move(problem));

@@ -88,7 +88,7 @@ class Automatic {
     constexpr size_t kEnough = 12;
     if (values.size() > kEnough) values.resize(kEnough);
     const auto shapes = shapes_of(evidence_side(side, step, segment, values, {}));
-    return tokens_[key] = guess_tokens(shapes, side.recording.layout == "torch");
+    return tokens_[key] = guess_tokens(shapes, side.recording.traits.batch);
   }
 
   // What both sides worked on. One side may have padded or have another batch; torch knows how many

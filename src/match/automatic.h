@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "capture/recording.h"
-#include "match/op_kinds.h"
+#include "match/op_mapping.h"
 #include "match/pair.h"
 #include "match/tokens.h"
 

@@ -14,12 +14,13 @@ using capture::Moment;
 using capture::Operation;
 using capture::Recording;
 using capture::Slot;
+using Identity = capture::Traits::Identity;
 
-// Of two torch runs of one model at least so many modules have the same name.
+// Where names are what operations are known by: two runs of one model share at least so many.
 constexpr double kSameNames = 0.5;
 
 std::string key_of(const Recording& recording, const Operation& operation) {
-  if (recording.layout == "torch" || operation.ids.empty()) return operation.name;
+  if (recording.traits.identity == Identity::kNames || operation.ids.empty()) return operation.name;
   std::string key;
   for (const uint64_t id : operation.ids) key += std::to_string(id) + "_";
   return key;
@@ -32,11 +33,10 @@ std::map<std::string, uint32_t> by_key(const Recording& recording) {
   return out;
 }
 
-// "output_0" of "root.lm_head/output_0.pth"; of the acceleration library the direction and number,
-// because versions differ in what they append.
+// "output_0" of "root.lm_head/output_0.pth"; where places count, direction and number.
 std::string slot_key(const Recording& recording, const Slot& slot) {
   const std::string call = slot.call > 0 ? "#" + std::to_string(slot.call) : "";
-  if (recording.layout == "torch") {
+  if (recording.traits.identity == Identity::kNames) {
     const std::string name = slot.file.substr(slot.file.rfind('/') + 1);
     return name.substr(0, name.rfind('.')) + call;
   }
@@ -102,7 +102,8 @@ bool same_tensors(const Recording& golden, uint32_t g, const Recording& actual, 
 }  // namespace
 
 std::optional<PlaceMap> find_places(const Recording& golden, const Recording& actual) {
-  if (golden.layout != actual.layout || golden.ranks.size() != actual.ranks.size())
+  if (golden.traits.identity != actual.traits.identity ||
+      golden.ranks.size() != actual.ranks.size())
     return std::nullopt;
   const auto goldens = by_key(golden);
   PlaceMap out;
@@ -125,7 +126,7 @@ std::optional<PlaceMap> find_places(const Recording& golden, const Recording& ac
     same_types &= golden.operations[found->second].type == operation.type;
     same_structure &= same_tensors(golden, found->second, actual, a);
   }
-  if (golden.layout == "torch") {
+  if (golden.traits.identity == Identity::kNames) {
     if (static_cast<double>(shared) < kSameNames * static_cast<double>(operations))
       return std::nullopt;
     out.method = "by the names of modules";

@@ -9,14 +9,14 @@ namespace {
 
 using capture::Direction;
 using capture::Operation;
+using capture::OpKind;
+using Types = capture::Traits::Types;
 
 constexpr uint32_t kNone = ~uint32_t{0};
 
 const Operation& operation_of(const MatchSide& side, const Value& value) {
   return side.recording.operations[side.segment.operation_at(value.position)];
 }
-
-bool is_torch(const MatchSide& side) { return side.recording.layout == "torch"; }
 
 // "outtensor0", "output_0": the name of a value's file without folder and extension.
 std::string tensor_name(const MatchSide& side, const Value& value) {
@@ -77,8 +77,9 @@ class TypePairing {
       return out;
     };
     const auto of = [&](const MatchSide& side) {
-      return is_torch(side) ? pick(side, mapping.torch, mapping.torch_tensor)
-                            : pick(side, mapping.atb, mapping.atb_tensor);
+      return side.recording.traits.types == Types::kModules
+                 ? pick(side, mapping.module, mapping.module_tensor)
+                 : pick(side, mapping.library, mapping.library_tensor);
     };
     in_order(of(golden_), of(actual_), "the mapping file says so, and the order fits");
   }
@@ -233,18 +234,19 @@ std::vector<TypedPair> pair_by_types(const MatchSide& golden, const MatchSide& a
 
 bool may_correspond(const MatchSide& golden, const Value& golden_value, const MatchSide& actual,
                     const Value& actual_value, std::span<const TypeMapping> mappings) {
-  if (mappings.empty() || is_torch(golden) == is_torch(actual)) return true;
-  const bool golden_torch = is_torch(golden);
-  const Value& torch_value = golden_torch ? golden_value : actual_value;
-  if (torch_value.direction == Direction::kInput) return true;
-  const std::string& torch = operation_of(golden_torch ? golden : actual, torch_value).type;
-  const std::string& atb =
-      operation_of(golden_torch ? actual : golden, golden_torch ? actual_value : golden_value).type;
+  if (mappings.empty() || golden.recording.traits.types == actual.recording.traits.types)
+    return true;
+  const bool golden_modules = golden.recording.traits.types == Types::kModules;
+  const Value& module_value = golden_modules ? golden_value : actual_value;
+  const Value& library_value = golden_modules ? actual_value : golden_value;
+  if (module_value.direction == Direction::kInput) return true;
+  const std::string& module = operation_of(golden_modules ? golden : actual, module_value).type;
+  const std::string& library = operation_of(golden_modules ? actual : golden, library_value).type;
   bool mentioned = false;
   for (const TypeMapping& mapping : mappings) {
-    if (atb.find(mapping.atb) == std::string::npos) continue;
+    if (library.find(mapping.library) == std::string::npos) continue;
     mentioned = true;
-    if (torch.find(mapping.torch) != std::string::npos) return true;
+    if (module.find(mapping.module) != std::string::npos) return true;
   }
   return !mentioned;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "match/op_kinds.h"
+#include "match/op_mapping.h"
 #include "match/segment_match.h"
 
 namespace ait::match {

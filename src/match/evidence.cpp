@@ -9,6 +9,7 @@ namespace {
 
 using capture::Direction;
 using capture::Moment;
+using capture::OpKind;
 using capture::Recording;
 
 // Ranks that computed the same thing differ by rounding at most.
@@ -282,7 +283,6 @@ uint32_t slot_of(const Recording& recording, const Segment& segment, const Value
 }
 
 std::vector<Value> values_of(const Recording& recording, const Segment& segment) {
-  const bool torch = recording.layout == "torch";
   bool any_output = false;
   for (const capture::Slot& slot : recording.slots)
     any_output |= slot.direction == Direction::kOutput && slot.moment == Moment::kAfter;
@@ -299,9 +299,11 @@ std::vector<Value> values_of(const Recording& recording, const Segment& segment)
       const capture::Slot& s = recording.slots[slot];
       const bool is_output = s.direction == Direction::kOutput;
       const uint32_t place = is_output ? outputs++ : inputs++;
-      if ((!is_output || s.moment == Moment::kBefore) && !torch && any_output) continue;
+      if ((!is_output || s.moment == Moment::kBefore) && !recording.traits.inputs_are_values &&
+          any_output)
+        continue;
       values.push_back(
-          {position, place, s.direction, s.index, leaf, kind_of(recording, operation)});
+          {position, place, s.direction, s.index, leaf, recording.operations[operation].kind});
     }
   }
   return values;

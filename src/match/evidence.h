@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "capture/recording.h"
-#include "match/op_kinds.h"
 #include "match/pair.h"
 #include "match/program.h"
 #include "match/sample.h"
@@ -27,7 +26,7 @@ struct Value {
   capture::Direction direction = capture::Direction::kOutput;
   uint32_t index = 0;
   bool is_leaf = true;
-  OpKind kind = OpKind::kUnknown;
+  capture::OpKind kind = capture::OpKind::kUnknown;
 };
 
 // The tensors that can correspond to something: what operations put out and, of torch, what goes

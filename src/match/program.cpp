@@ -44,7 +44,8 @@ void append_structure(const Recording& recording, uint32_t root, std::string& ou
     for (uint32_t slot = recording.first_slot[i]; slot < recording.first_slot[i + 1]; ++slot) {
       const capture::Slot& s = recording.slots[slot];
       // An operation may read its inputs from elsewhere, and a fault may be just that.
-      if (s.direction == capture::Direction::kInput && recording.layout != "torch") continue;
+      if (s.direction == capture::Direction::kInput && !recording.traits.inputs_are_values)
+        continue;
       out += s.direction == capture::Direction::kInput ? 'i' : 'o';
       if (s.moment == capture::Moment::kBefore) out += 'b';
       out += std::to_string(s.index) + (s.call > 0 ? "#" + std::to_string(s.call) : "") + ",";
@@ -108,7 +109,7 @@ void add_subtree(const Recording& recording, uint32_t root, std::vector<uint32_t
 
 // The sum of what goes into a layer and what it computes is recorded as an input, or not at all.
 void add_what_flows_in(const Recording& recording, Program& program) {
-  if (recording.layout != "torch" || program.layers.empty()) return;
+  if (!recording.traits.inputs_are_values || program.layers.empty()) return;
   for (const capture::Slot& slot : recording.slots)
     if (slot.direction == capture::Direction::kInput) return;
   for (size_t i = 1; i < program.layers.size(); ++i)
@@ -237,7 +238,7 @@ std::string structure_of(const Recording& recording, const Segment& segment) {
 std::vector<Program> find_programs(const Recording& recording) {
   const std::vector<uint32_t> tops = tops_of(recording);
   std::vector<std::vector<uint32_t>> groups;
-  if (recording.layout == "torch") {
+  if (recording.traits.rounds == capture::Traits::Rounds::kCalls) {
     groups = {tops};
   } else {
     groups = tops_by_model(recording, tops);

@@ -122,13 +122,14 @@ void read_elements(const TensorView& view, size_t first, size_t count, std::vect
   metrics::decode_f64(view.dtype, raw.data(), count, out.data());
 }
 
-Tokens guess_tokens(std::span<const Shape> shapes, bool torch) {
+Tokens guess_tokens(std::span<const Shape> shapes, capture::Traits::Batch batch) {
+  const bool apart = batch == capture::Traits::Batch::kApart;
   std::map<std::pair<size_t, size_t>, size_t> seen;
   for (const Shape& shape : shapes) {
-    if (shape.size() == 3 && torch && shape[0] > 0)
+    if (shape.size() == 3 && apart && shape[0] > 0)
       ++seen[{product(std::span(shape).first(2)), static_cast<size_t>(shape[0])}];
-    if (shape.size() == 2 && !torch) ++seen[{static_cast<size_t>(shape[0]), 1}];
-    if (shape.size() == 3 && !torch && shape[0] == 1) ++seen[{static_cast<size_t>(shape[1]), 1}];
+    if (shape.size() == 2 && !apart) ++seen[{static_cast<size_t>(shape[0]), 1}];
+    if (shape.size() == 3 && !apart && shape[0] == 1) ++seen[{static_cast<size_t>(shape[1]), 1}];
   }
   Tokens best;
   size_t votes = 0;

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "capture/capture.h"
+#include "capture/recording.h"
 #include "match/pair.h"
 #include "tensor/tensor.h"
 
@@ -25,7 +25,7 @@ struct Tokens {
 };
 
 // Guesses the tokens of a round from the shapes of its tensors.
-Tokens guess_tokens(std::span<const Shape> shapes, bool torch);
+Tokens guess_tokens(std::span<const Shape> shapes, capture::Traits::Batch batch);
 
 // One tensor, or one rank's shard of it.
 struct Sample {

@@ -12,6 +12,7 @@ namespace ait::match {
 namespace {
 
 using capture::Direction;
+using capture::OpKind;
 
 // The nearest has to be this much nearer than the next: corresponding tensors differ by rounding,
 // and neighbours in the residual stream by a layer's work, which is more.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "match/evidence.h"
+#include "match/op_mapping.h"
 
 namespace ait::match {
 

@@ -140,9 +140,10 @@ class Aligner {
     const Clock& leading = calls_are_actual ? actual_ : golden_;
     const Clock& following = calls_are_actual ? golden_ : actual_;
     const auto follow = [&](const Call& call) { return offset_step(following, call); };
-    const bool same_layout = golden_.is_split() == actual_.is_split() &&
-                             golden_.side().recording.layout == actual_.side().recording.layout;
-    if (!same_layout) find_warm_up(leading, following, calls_are_actual);
+    const bool count_alike =
+        golden_.is_split() == actual_.is_split() &&
+        golden_.side().recording.traits.rounds == actual_.side().recording.traits.rounds;
+    if (!count_alike) find_warm_up(leading, following, calls_are_actual);
     Alignment out;
     for (const Call& call : calls_) {
       const SideStep own = leading.at(call.is_prefill, call.ordinal, call.number);

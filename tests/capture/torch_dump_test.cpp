@@ -75,7 +75,7 @@ TEST(TorchDump, IsNotTakenForTheLibrarysBesideIt) {
   const std::string root = (folder.path() / "ait_dump").string();
   EXPECT_TRUE(is_torch_dump(root));
   EXPECT_TRUE(is_atb_dump(root));
-  EXPECT_EQ(read_torch_dump(root)->layout, "torch");
+  EXPECT_EQ(read_torch_dump(root)->traits.words, "a torch dump");
   EXPECT_EQ(read_atb_dump(root)->operations.size(), 1u);
 }
 

@@ -69,10 +69,10 @@ TEST(FindColumns, FindsAPartAnywhere) {
 
 TEST(GuessTokens, CountsWhatMostTensorsHave) {
   const std::vector<Shape> torch = {{2, 7, 64}, {2, 7, 96}, {1, 7, 16}, {2, 7, 64}};
-  EXPECT_EQ(guess_tokens(torch, true).count, 14u);
-  EXPECT_EQ(guess_tokens(torch, true).sequences, 2u);
+  EXPECT_EQ(guess_tokens(torch, capture::Traits::Batch::kApart).count, 14u);
+  EXPECT_EQ(guess_tokens(torch, capture::Traits::Batch::kApart).sequences, 2u);
   const std::vector<Shape> library = {{14, 64}, {14, 96}, {14, 4, 16}, {2, 97}};
-  EXPECT_EQ(guess_tokens(library, false).count, 14u);
+  EXPECT_EQ(guess_tokens(library, capture::Traits::Batch::kPacked).count, 14u);
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
-#include "match/op_kinds.h"
+#include "match/op_mapping.h"
 
 #include <simdjson.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <filesystem>
 
@@ -14,83 +13,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMappingFile = "op_mapping_file.json";
 constexpr size_t kMaxMappingBytes = size_t{16} << 20;
-
-struct Word {
-  std::string_view part;  // of the type's name, in lower case
-  OpKind kind;
-};
-
-// In this order: the first part that a name contains decides.
-constexpr auto kAtbWords = std::to_array<Word>({
-    {"layernorm", OpKind::kNorm},
-    {"rmsnorm", OpKind::kNorm},
-    {"gatherpre", OpKind::kNorm},
-    {"allreduce", OpKind::kMove},
-    {"allgather", OpKind::kMove},
-    {"reducescatter", OpKind::kMove},
-    {"linear", OpKind::kLinear},
-    {"matmul", OpKind::kLinear},
-    {"reshapeandcache", OpKind::kCache},
-    {"kvcache", OpKind::kCache},
-    {"attention", OpKind::kAttention},
-    {"ropeop", OpKind::kRotary},  // "rope" alone is in GatherOperation, too
-    {"rotary", OpKind::kRotary},
-    {"activation", OpKind::kActivation},
-    {"wordembedding", OpKind::kEmbedding},
-    {"gather", OpKind::kEmbedding},
-    {"split", OpKind::kMove},
-    {"slice", OpKind::kMove},
-    {"concat", OpKind::kMove},
-    {"transpose", OpKind::kMove},
-    {"transdata", OpKind::kMove},
-    {"quant", OpKind::kQuantise},
-});
-
-constexpr auto kTorchWords = std::to_array<Word>({
-    {"norm", OpKind::kNorm},
-    {"rotary", OpKind::kRotary},
-    {"embedding", OpKind::kEmbedding},
-    {"linear", OpKind::kLinear},
-    {"conv1d", OpKind::kLinear},
-    {"silu", OpKind::kActivation},
-    {"gelu", OpKind::kActivation},
-    {"relu", OpKind::kActivation},
-    {"swish", OpKind::kActivation},
-    {"activation", OpKind::kActivation},
-    {"coreattention", OpKind::kAttention},
-    {"dropout", OpKind::kMove},
-    {"identity", OpKind::kMove},
-});
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
-template <size_t n>
-OpKind find(const std::array<Word, n>& words, std::string_view type) {
-  const std::string name = lower(type);
-  for (const Word& word : words)
-    if (name.find(word.part) != std::string::npos) return word.kind;
-  return OpKind::kUnknown;
-}
-
-// ATB's numbers of element-wise work, as a parameter holds them: a number or a name.
-OpKind elewise_kind(std::string_view param) {
-  const size_t key = param.find("\"elewiseType\"");
-  if (key == std::string_view::npos) return OpKind::kUnknown;
-  std::string_view rest = param.substr(key + std::string_view("\"elewiseType\"").size());
-  rest.remove_prefix(std::min(rest.find_first_not_of(": "), rest.size()));
-  const std::string value(rest.substr(0, rest.find_first_of(",}")));
-  if (value == "8" || value == "\"ELEWISE_ADD\"") return OpKind::kAdd;
-  if (value == "9" || value == "\"ELEWISE_MUL\"") return OpKind::kMultiply;
-  if (value == "1" || value == "\"ELEWISE_CAST\"") return OpKind::kMove;
-  if (value.find("QUANT") != std::string::npos || value == "17" || value == "18" || value == "19")
-    return OpKind::kQuantise;
-  return OpKind::kOther;
-}
 
 bool is_type_name(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
@@ -124,9 +46,9 @@ Result<void> add_record(const std::string& path, const simdjson::dom::element& e
     to = value;
     return code == simdjson::SUCCESS && is_type_name(value);
   };
-  if (!text("atb", mapping.atb, true) || !text("torch", mapping.torch, true) ||
-      !text("atb_tensor", mapping.atb_tensor, false) ||
-      !text("torch_tensor", mapping.torch_tensor, false))
+  if (!text("atb", mapping.library, true) || !text("torch", mapping.module, true) ||
+      !text("atb_tensor", mapping.library_tensor, false) ||
+      !text("torch_tensor", mapping.module_tensor, false))
     return fail(invalid(path, "a list must hold objects with the texts atb and torch"));
   out.push_back(std::move(mapping));
   return {};
@@ -139,8 +61,8 @@ Result<void> add_entry(const std::string& path, std::string_view key,
       return fail(invalid(path, "types consist of letters, digits and _, not " +
                                     printable(is_type_name(key) ? torch : key)));
     TypeMapping mapping;
-    std::tie(mapping.atb, mapping.atb_tensor) = type_and_tensor(key);
-    std::tie(mapping.torch, mapping.torch_tensor) = type_and_tensor(torch);
+    std::tie(mapping.library, mapping.library_tensor) = type_and_tensor(key);
+    std::tie(mapping.module, mapping.module_tensor) = type_and_tensor(torch);
     out.push_back(std::move(mapping));
     return {};
   };
@@ -158,18 +80,6 @@ Result<void> add_entry(const std::string& path, std::string_view key,
 }
 
 }  // namespace
-
-OpKind atb_kind(std::string_view type, std::string_view param) {
-  const OpKind kind = find(kAtbWords, type);
-  return kind == OpKind::kUnknown ? elewise_kind(param) : kind;
-}
-
-OpKind torch_kind(std::string_view type) { return find(kTorchWords, type); }
-
-OpKind kind_of(const capture::Recording& recording, uint32_t operation) {
-  const capture::Operation& op = recording.operations[operation];
-  return recording.layout == "torch" ? torch_kind(op.type) : atb_kind(op.type, op.param);
-}
 
 Result<std::vector<TypeMapping>> read_op_mapping(const std::string& given) {
   std::error_code ignored;

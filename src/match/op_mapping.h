@@ -1,0 +1,29 @@
+// Types of operations that a person says correspond (`--op-mapping-file`).
+//
+//     {"RmsNormOperation": ["LlamaRMSNorm"], "LinearOperation": "Linear",
+//      "DemoLayer_outtensor0": ["DemoBlock_output_0"]}
+//     [{"atb": "DemoLayer", "torch": "DemoBlock", "atb_tensor": "outtensor0"}]
+//
+// Keys are types of the acceleration library, values types of torch; either matches any type that
+// contains it. What follows "_outtensor", "_intensor", "_output" or "_input" names one tensor.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace ait::match {
+
+// One line of a mapping file.
+struct TypeMapping {
+  std::string library;         // a type of the acceleration library
+  std::string module;          // a type of torch
+  std::string library_tensor;  // "outtensor0"; empty: outputs
+  std::string module_tensor;   // "output_0"; empty: outputs
+};
+
+// `path` is the file, or a folder that may hold op_mapping_file.json.
+Result<std::vector<TypeMapping>> read_op_mapping(const std::string& path);
+
+}  // namespace ait::match
