@@ -57,7 +57,7 @@ Recording make(size_t ranks, size_t rounds, size_t layers) {
       [](std::string_view file) {
         RecordingBuilder::Name name;
         name.operation = file.substr(0, file.find("/after/"));
-        return std::optional(name);
+        return std::vector{name};
       },
       [&](const std::string& name) {
         Operation operation;

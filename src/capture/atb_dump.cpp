@@ -10,6 +10,7 @@
 
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
+#include "formats/registry.h"
 #include "graph/atb_json.h"
 
 namespace ait::capture {
@@ -91,20 +92,20 @@ std::optional<std::pair<Direction, uint32_t>> tensor_of(std::string_view file) {
   return std::pair(direction, index);
 }
 
-std::optional<RecordingBuilder::Name> parse_file(std::string_view file) {
+std::vector<RecordingBuilder::Name> parse_file(std::string_view file) {
   const size_t name_at = file.rfind('/');
-  if (name_at == std::string_view::npos || name_at == 0) return std::nullopt;
+  if (name_at == std::string_view::npos || name_at == 0) return {};
   const size_t moment_at = file.rfind('/', name_at - 1);
-  if (moment_at == std::string_view::npos) return std::nullopt;
+  if (moment_at == std::string_view::npos) return {};
   const auto moment = moment_of(file.substr(moment_at + 1, name_at - moment_at - 1));
   const auto tensor = tensor_of(file.substr(name_at + 1));
-  if (!moment || !tensor) return std::nullopt;
+  if (!moment || !tensor) return {};
   RecordingBuilder::Name out;
   out.operation = file.substr(0, moment_at);
   out.slot.moment = *moment;
   out.slot.direction = tensor->first;
   out.slot.index = tensor->second;
-  return out;
+  return {std::move(out)};
 }
 
 // {2, 0} of "2_Layer/0_Linear"; nothing where a part has no number.
@@ -308,6 +309,22 @@ void find_kernels(Recording& recording, const Topologies& topologies) {
   }
 }
 
+// A run keeps the same of all its tensors: the first that can be read tells.
+void find_what_was_kept(Recording& recording) {
+  for (uint32_t slot = 0; slot < recording.slots.size(); ++slot) {
+    if (!recording.has(0, 0, slot)) continue;
+    const auto file = formats::open_tensor_file(recording.record(0, 0, slot).path);
+    const auto kept = file && (*file)->size() == 1
+                          ? (*file)->describe(0)
+                          : Result<formats::Description>(fail(Error(ErrorCode::kUnreadable)));
+    if (!kept) continue;
+    if (kept->has_data) return;
+    for (Slot& each : recording.slots)
+      each.kept = kept->statistics ? Kept::kStatistics : Kept::kDescription;
+    return;
+  }
+}
+
 }  // namespace
 
 OpKind atb_kind(std::string_view type, std::string_view param) {
@@ -366,6 +383,7 @@ Result<Recording> read_atb_dump(const std::string& path) {
       },
       parent_of, runs_before);
   find_kernels(recording, topologies);
+  find_what_was_kept(recording);
   if (recording.slots.empty())
     recording.problems.push_back(Error(ErrorCode::kNotFound, recording.root)
                                  << "holds no tensors; was it recorded with --type tensor?");

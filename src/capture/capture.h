@@ -41,7 +41,6 @@ struct TensorRecord {
 
 struct Capture {
   std::string root;
-  std::string layout;                 // "folder", "checkpoint", …
   std::vector<TensorRecord> records;  // in an order that does not depend on the file system
   std::vector<Error> problems;  // folders that could not be listed, entries that make no sense
 };

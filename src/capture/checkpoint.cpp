@@ -84,14 +84,17 @@ Result<void> read_index(Capture& capture, const fs::path& index) {
 
 }  // namespace
 
-bool is_checkpoint_folder(const std::string& folder) {
-  return !files_in(folder, kIndexSuffix).empty() || !files_in(folder, kShardExtension).empty();
+bool is_checkpoint(const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    return !files_in(path, kIndexSuffix).empty() || !files_in(path, kShardExtension).empty();
+  const auto file = formats::open_tensor_file(path);
+  return file && (*file)->size() > 1;
 }
 
 Result<Capture> read_checkpoint(const std::string& path) {
   Capture capture;
   capture.root = path;
-  capture.layout = "checkpoint";
   std::set<std::string> seen;
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {

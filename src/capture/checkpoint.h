@@ -12,8 +12,9 @@
 
 namespace ait::capture {
 
-// Whether a folder looks like one: it has an index, or safetensors files directly inside.
-bool is_checkpoint_folder(const std::string& folder);
+// Whether a path looks like one: a file of several tensors, or a folder that has an index or
+// safetensors files directly inside.
+bool is_checkpoint(const std::string& path);
 
 // `path` is a file or a folder. Fails where it, or an index, cannot be read; a shard that cannot be
 // opened is one of `problems`, and what the index says lies in it still gets records, so that

@@ -124,8 +124,11 @@ std::string find_metadata(const std::string& path) {
   return {};
 }
 
-Result<ManualMapping> read_manual_mapping(const std::string& metadata_path,
-                                          const std::string& actual_root) {
+bool is_manual_mapping(const std::string& path) { return !find_metadata(path).empty(); }
+
+Result<ManualMapping> read_manual_mapping(const std::string& path) {
+  const std::string found = find_metadata(path);
+  const std::string& metadata_path = found.empty() ? path : found;
   ManualMapping mapping;
   mapping.metadata_path = metadata_path;
   const fs::path folder = fs::path(metadata_path).parent_path();
@@ -137,6 +140,15 @@ Result<ManualMapping> read_manual_mapping(const std::string& metadata_path,
                                                     resolve(std::string(actual), folder)});
                          });
   if (!read) return fail(read.error());
+  std::sort(mapping.pairs.begin(), mapping.pairs.end(),
+            [](const MappedPair& a, const MappedPair& b) {
+              if (a.data_id != b.data_id) return natural_less(a.data_id, b.data_id);
+              return natural_less(a.token_id, b.token_id);
+            });
+  return mapping;
+}
+
+void find_moved_files(ManualMapping& mapping, const std::string& actual_root) {
   std::error_code ignored;
   const bool root_is_folder = fs::is_directory(actual_root, ignored);
   for (MappedPair& pair : mapping.pairs) {
@@ -148,12 +160,6 @@ Result<ManualMapping> read_manual_mapping(const std::string& metadata_path,
       pair.actual_path = actual_root;
     }
   }
-  std::sort(mapping.pairs.begin(), mapping.pairs.end(),
-            [](const MappedPair& a, const MappedPair& b) {
-              if (a.data_id != b.data_id) return natural_less(a.data_id, b.data_id);
-              return natural_less(a.token_id, b.token_id);
-            });
-  return mapping;
 }
 
 Result<void> add_to_metadata(const std::string& golden_tensor, std::span<const MappedPair> pairs) {

@@ -33,11 +33,16 @@ struct ManualMapping {
 // golden_tensor; empty if none.
 std::string find_metadata(const std::string& path);
 
-// Reads it and finds the files: a relative path counts from the current folder, then from the
-// json's; my files that are not there are looked for below `actual_root`, if that is a folder, by
+// Whether a path means one.
+bool is_manual_mapping(const std::string& path);
+
+// Reads the metadata.json that a path means. A relative path in it counts from the current folder,
+// then from the json's.
+Result<ManualMapping> read_manual_mapping(const std::string& path);
+
+// Finds my files that have moved: they are looked for below `actual_root`, if that is a folder, by
 // ever shorter tails of their path; if it is a file and there is one pair, it is that pair's.
-Result<ManualMapping> read_manual_mapping(const std::string& metadata_path,
-                                          const std::string& actual_root);
+void find_moved_files(ManualMapping& mapping, const std::string& actual_root);
 
 // Adds entries to the metadata.json in `golden_tensor`, keeping all others. Safe against other
 // processes that do the same (a lock file) and against being killed (written beside and renamed).

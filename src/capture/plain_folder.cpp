@@ -44,6 +44,11 @@ void list(const fs::path& folder, const std::string& below, Capture& capture) {
 
 }  // namespace
 
+bool is_plain_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
 Result<Capture> read_plain_folder(const std::string& root) {
   std::error_code why;
   if (!fs::is_directory(root, why))
@@ -51,7 +56,6 @@ Result<Capture> read_plain_folder(const std::string& root) {
   if (fs::directory_iterator probe(root, why); why) return fail(cannot_list(root, why));
   Capture capture;
   capture.root = root;
-  capture.layout = "folder";
   list(root, "", capture);
   std::sort(capture.records.begin(), capture.records.end(),
             [](const auto& a, const auto& b) { return natural_less(a.operation, b.operation); });

@@ -12,6 +12,9 @@
 
 namespace ait::capture {
 
+// Whether it is a folder at all.
+bool is_plain_folder(const std::string& path);
+
 // Fails when `root` is not a folder that can be listed; a sub-folder that cannot is one of
 // `problems`.
 Result<Capture> read_plain_folder(const std::string& root);

@@ -8,6 +8,13 @@
 
 namespace ait::capture {
 
+std::string Slot::tensor() const {
+  if (!member.empty()) return member;
+  std::string name = file.substr(file.rfind('/') + 1);
+  name.resize(std::min(name.rfind('.'), name.size()));
+  return name;
+}
+
 bool Recording::has(size_t rank, size_t round, uint32_t slot) const {
   const auto found = kept.find(rank * rounds.size() + round);
   if (found == kept.end()) return false;
@@ -40,6 +47,8 @@ TensorRecord Recording::record(size_t rank, size_t round, uint32_t slot) const {
   out.direction = from.direction;
   out.index = from.index;
   out.call = from.call;
+  out.member = from.member;
+  out.kept = from.kept;
   return out;
 }
 
@@ -142,16 +151,18 @@ void RecordingBuilder::finish(
   for (const auto& [key, content] : contents_) {
     each_file(key.second, [&, unit = key.first, index = content](std::string_view below) {
       const std::string file = recording.units[unit] + "/" + std::string(below);
-      auto name = parse(file);
-      if (!name) return;
-      const auto [found, is_new] = slot_of.try_emplace(file, static_cast<uint32_t>(slots.size()));
-      if (is_new) {
-        name->slot.operation = operation_of(std::move(name->operation));
-        name->slot.file = file;
-        name->slot.unit = unit;
-        slots.push_back(std::move(name->slot));
+      for (Name& name : parse(file)) {
+        const auto [found, is_new] =
+            slot_of.try_emplace(name.slot.member.empty() ? file : file + ":" + name.slot.member,
+                                static_cast<uint32_t>(slots.size()));
+        if (is_new) {
+          name.slot.operation = operation_of(std::move(name.operation));
+          name.slot.file = file;
+          name.slot.unit = unit;
+          slots.push_back(std::move(name.slot));
+        }
+        recording.contents[index].push_back(found->second);
       }
-      recording.contents[index].push_back(found->second);
     });
   }
 

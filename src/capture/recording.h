@@ -81,8 +81,13 @@ struct Slot {
   Direction direction = Direction::kOutput;
   uint32_t index = 0;
   uint32_t call = 0;
-  std::string file;   // below the round's folder
-  uint32_t unit = 0;  // the first folder of `file`
+  Kept kept = Kept::kBytes;
+  std::string file;    // below the round's folder
+  std::string member;  // its name inside a file of several; empty for a file's only tensor
+  uint32_t unit = 0;   // the first folder of `file`
+
+  // "outtensor0", "output_0": its name among the tensors of its operation.
+  std::string tensor() const;
 };
 
 struct Rank {
@@ -123,13 +128,13 @@ struct Recording {
 // Collects what was listed and makes a Recording of it.
 class RecordingBuilder {
  public:
-  // What a layout makes of a file: which operation it belongs to and as what. Nothing where the
-  // file is no tensor.
+  // What a layout makes of a file: which operation it belongs to and as what. A file may hold
+  // several tensors, or none.
   struct Name {
     std::string operation;
     Slot slot;  // without operation, file and unit
   };
-  using ParseFile = std::function<std::optional<Name>(std::string_view file)>;
+  using ParseFile = std::function<std::vector<Name>(std::string_view file)>;
 
   // `files` as list_files gives them, of the folder `unit` of this rank and round.
   void add(size_t rank, size_t round, const std::string& unit, std::string files);

@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
+#include "formats/registry.h"
 
 namespace ait::capture {
 namespace {
@@ -19,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kTree = "model_tree.json";
 constexpr std::string_view kManifest = "manifest.json";
+constexpr std::string_view kStatistics = "statistics.csv";
 constexpr std::array<std::string_view, 4> kExtensions = {".pth", ".pt", ".npy", ".bin"};
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 constexpr size_t kMaxTreeBytes = size_t{256} << 20;
@@ -120,21 +123,66 @@ uint32_t index_of(std::string_view stem) {
   return index;
 }
 
-std::optional<RecordingBuilder::Name> parse_file(std::string_view file) {
-  const size_t slash = file.find('/');
-  const std::string_view name = file.substr(slash + 1);
+// "output_0" of "output_0.pth"; empty where the file is no tensor.
+std::string_view stem_of(std::string_view name) {
   const size_t dot = name.rfind('.');
-  if (slash == std::string_view::npos || name.find('/') != std::string_view::npos ||
-      dot == std::string_view::npos ||
+  if (dot == std::string_view::npos ||
       std::find(kExtensions.begin(), kExtensions.end(), name.substr(dot)) == kExtensions.end())
-    return std::nullopt;
+    return {};
   const std::string_view stem = name.substr(0, dot);
-  const bool input = stem.starts_with("input");
-  if (!input && !stem.starts_with("output")) return std::nullopt;
+  return stem.starts_with("input") || stem.starts_with("output") ? stem : std::string_view();
+}
+
+RecordingBuilder::Name tensor_of(std::string_view folder, std::string_view stem) {
   RecordingBuilder::Name out;
-  std::tie(out.operation, out.slot.call) = module_and_call(file.substr(0, slash));
-  out.slot.direction = input ? Direction::kInput : Direction::kOutput;
+  std::tie(out.operation, out.slot.call) = module_and_call(folder);
+  out.slot.direction = stem.starts_with("input") ? Direction::kInput : Direction::kOutput;
   out.slot.index = index_of(stem);
+  return out;
+}
+
+// Of each module's folder: the tensors of which only statistics were kept.
+using StatisticsOnly = std::map<std::string, std::set<std::string>, std::less<>>;
+
+// `file` is "root.model.norm/output.pth".
+std::vector<RecordingBuilder::Name> parse_file(std::string_view file,
+                                               const StatisticsOnly& statistics) {
+  const size_t slash = file.find('/');
+  if (slash == std::string_view::npos) return {};
+  const std::string_view folder = file.substr(0, slash);
+  const std::string_view name = file.substr(slash + 1);
+  if (name.find('/') != std::string_view::npos) return {};
+  if (const std::string_view stem = stem_of(name); !stem.empty()) return {tensor_of(folder, stem)};
+  std::vector<RecordingBuilder::Name> out;
+  const auto kept = statistics.find(folder);
+  if (name != kStatistics || kept == statistics.end()) return out;
+  for (const std::string& stem : kept->second) {
+    out.push_back(tensor_of(folder, stem));
+    out.back().slot.member = stem;
+    out.back().slot.kept = Kept::kStatistics;
+  }
+  return out;
+}
+
+// Looks into one table of each kind of folder: other rounds have the same tensors.
+StatisticsOnly read_statistics(const Recording& recording, const RecordingBuilder& builder) {
+  StatisticsOnly out;
+  builder.each([&](size_t rank, size_t round, const std::string& unit, std::string_view files) {
+    bool has_table = false;
+    std::set<std::string, std::less<>> tensors;
+    each_file(files, [&](std::string_view file) {
+      has_table |= file == kStatistics;
+      if (const std::string_view stem = stem_of(file); !stem.empty()) tensors.emplace(stem);
+    });
+    if (!has_table) return;
+    const auto table =
+        formats::open_tensor_file(recording.ranks[rank].path + "/" + recording.rounds[round] + "/" +
+                                  unit + "/" + std::string(kStatistics));
+    if (!table) return;
+    for (size_t i = 0; i < (*table)->size(); ++i)
+      if (const std::string name = (*table)->name(i); !tensors.contains(name))
+        out[unit].insert(name);
+  });
   return out;
 }
 
@@ -153,7 +201,7 @@ bool is_round(const std::string& path) {
     if (!entry.is_folder || looked_at++ == kLookAt) continue;
     const auto files = list_folder(path + "/" + entry.name);
     if (files && std::any_of(files->begin(), files->end(), [&](const Entry& file) {
-          return !file.is_folder && parse_file(entry.name + "/" + file.name);
+          return !file.is_folder && (!stem_of(file.name).empty() || file.name == kStatistics);
         }))
       return true;
   }
@@ -244,8 +292,10 @@ Result<Recording> read_torch_dump(const std::string& path) {
     if (known == tree.by_name.end()) return std::pair(kNever, std::numeric_limits<size_t>::max());
     return std::pair(tree.nodes[known->second].order, tree.nodes[known->second].place);
   };
+  const StatisticsOnly statistics = read_statistics(recording, builder);
   builder.finish(
-      recording, std::move(operations), parse_file,
+      recording, std::move(operations),
+      [&](std::string_view file) { return parse_file(file, statistics); },
       [](const std::string& name) {
         Operation operation;
         operation.name = name;

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <functional>
 
@@ -10,16 +9,16 @@
 #include "capture/labels.h"
 #include "cli/commands.h"
 #include "cli/process_io.h"
-#include "compare/columns.h"
 #include "compare/engine.h"
 #include "launch/child.h"
 #include "launch/program.h"
 #include "match/pair.h"
-#include "report/csv.h"
 #include "report/json.h"
 #include "report/number.h"
 #include "report/table.h"
 #include "report/utf8.h"
+#include "tables/labels.h"
+#include "tables/row_report.h"
 
 namespace ait::cli {
 namespace {
@@ -30,74 +29,6 @@ using capture::Labels;
 using compare::Row;
 
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
-
-// "(1, 7, 4096)", "(3,)": a Python tuple, as the old csv has it.
-std::string tuple_text(const Shape& shape) {
-  std::string out = "(";
-  for (size_t i = 0; i < shape.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  return out + (shape.size() == 1 ? ",)" : ")");
-}
-
-std::string dtype_text(const compare::Side& side) {
-  return side.dtype ? std::string(name(*side.dtype)) : "";
-}
-
-std::string metric_text(const Row& row, std::string_view name) {
-  const compare::Column* column = compare::find_column(name);
-  return report::cell_text(column->value(row), column->style);
-}
-
-struct OldColumn {
-  const char* name;
-  std::string (*text)(const Row& row);
-};
-
-template <size_t n>
-struct Text {
-  char value[n];
-  constexpr Text(const char (&text)[n]) {
-    std::copy_n(text, n, value);
-  }  // NOLINT: meant to convert
-};
-
-template <Text column>
-std::string of_column(const Row& row) {
-  return metric_text(row, column.value);
-}
-
-// The csv of the on-line comparison, column by column; readers depend on names and order.
-constexpr auto kColumns = std::to_array<OldColumn>({
-    {"data_id", [](const Row& row) { return row.data_id; }},
-    {"pta_data_path", [](const Row& row) { return row.golden.path; }},
-    {"pta_dtype", [](const Row& row) { return dtype_text(row.golden); }},
-    {"pta_shape",
-     [](const Row& row) { return row.golden.present() ? tuple_text(row.golden.shape) : ""; }},
-    {"acl_data_path", [](const Row& row) { return row.actual.path; }},
-    {"acl_dtype", [](const Row& row) { return dtype_text(row.actual); }},
-    {"acl_shape",
-     [](const Row& row) { return row.actual.present() ? tuple_text(row.actual.shape) : ""; }},
-    // Every row has been dealt with by the time it is written.
-    {"cmp_flag", [](const Row&) { return std::string("True"); }},
-    {"cosine_similarity", of_column<"cosine_similarity">},
-    {"max_relative_error", of_column<"max_relative_error">},
-    {"mean_relative_error", of_column<"mean_relative_error">},
-    {"relative_euclidean_distance", of_column<"relative_euclidean_distance">},
-    {"cmp_fail_reason", [](const Row& row) { return row.reason; }},
-});
-constexpr auto kMoreColumns = std::to_array<OldColumn>({
-    {"pta_max_value", of_column<"golden_max_value">},
-    {"pta_min_value", of_column<"golden_min_value">},
-    {"pta_mean_value", of_column<"golden_mean_value">},
-    {"acl_max_value", of_column<"my_max_value">},
-    {"acl_min_value", of_column<"my_min_value">},
-    {"acl_mean_value", of_column<"my_mean_value">},
-});
-
-std::vector<OldColumn> columns(bool extended) {
-  std::vector<OldColumn> out(kColumns.begin(), kColumns.end());
-  if (extended) out.insert(out.end(), kMoreColumns.begin(), kMoreColumns.end());
-  return out;
-}
 
 // What one task came to.
 struct Task {
@@ -123,7 +54,7 @@ match::Side side_of(const std::string& path) {
 
 match::Pair pair_of(const LabelledPair& labelled) {
   match::Pair pair;
-  pair.data_id = labelled.data_id;
+  pair.subject.name = labelled.data_id;
   pair.golden = side_of(labelled.pta_path);
   pair.actual = side_of(labelled.acl_path);
   return pair;
@@ -131,23 +62,25 @@ match::Pair pair_of(const LabelledPair& labelled) {
 
 // In the old words, and with the path that was expected.
 void explain_missing(Row& row, const LabelledPair& labelled) {
-  const bool no_pta = row.golden.path.empty();
-  const bool no_acl = row.actual.path.empty();
+  const bool no_pta = row.golden.is_missing();
+  const bool no_acl = row.actual.is_missing();
   if (!no_pta && !no_acl) return;
   row.reason = no_pta ? "pta_data_path is not exist." : "acl_data_path is not exist.";
   if (no_pta && no_acl) row.reason += " acl_data_path is not exist.";
-  row.golden.path = labelled.pta_path;
-  row.actual.path = labelled.acl_path;
+  const auto expected = [](const std::string& path) {
+    capture::TensorRecord record;
+    record.path = path;
+    return std::vector{record};
+  };
+  row.golden.records = expected(labelled.pta_path);
+  row.actual.records = expected(labelled.acl_path);
 }
 
 Result<Task> compare_task(const Labels& labels, const AclcmpOptions& options,
                           const std::string& folder, const GracefulStop& stop) {
-  const auto chosen = columns(options.extended);
-  std::vector<std::string> header;
-  header.reserve(chosen.size());
-  for (const OldColumn& column : chosen) header.emplace_back(column.name);
-  auto csv = report::CsvWriter::create(folder, labels.task_id + "_cmp_result.csv", header);
-  if (!csv) return fail(csv.error());
+  auto report = tables::RowReport::create(folder, labels.task_id + "_cmp_result.csv",
+                                          tables::label_columns(options.extended));
+  if (!report) return fail(report.error());
   Task task;
   task.id = labels.task_id;
   std::vector<match::Pair> pairs;
@@ -165,15 +98,12 @@ Result<Task> compare_task(const Labels& labels, const AclcmpOptions& options,
     if (measured != nullptr &&
         (task.worst_id.empty() || measured->relative_euclidean_distance > task.worst)) {
       task.worst = measured->relative_euclidean_distance;
-      task.worst_id = row.data_id;
+      task.worst_id = tables::data_id(row.subject);
     }
-    std::vector<std::string> cells;
-    cells.reserve(chosen.size());
-    for (const OldColumn& column : chosen) cells.push_back(column.text(row));
-    if (auto written = csv->append(cells); !written) problem = written.error();
+    if (auto written = report->append(row); !written) problem = written.error();
   });
   if (problem) return fail(*problem);
-  auto path = csv->finish(stop.requested() ? "_partial" : "");
+  auto path = report->finish(stop.requested() ? "_partial" : "");
   if (!path) return fail(path.error());
   task.report = *path;
   return task;

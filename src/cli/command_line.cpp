@@ -373,7 +373,7 @@ Result<Command> understand_compare(Words& words) {
   if (words.compat == "msit") o.compat = compare::MetricCompat::kMsit;
   if (words.compat == "ait") o.compat = compare::MetricCompat::kAit;
   if (!words.fail_on.empty()) {
-    auto conditions = compare::parse_fail_on(words.fail_on);
+    auto conditions = tables::parse_fail_on(words.fail_on);
     if (!conditions) return fail(conditions.error());
     o.fail_on = std::move(*conditions);
   }

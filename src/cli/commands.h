@@ -6,8 +6,8 @@
 
 #include "cli/dump_options.h"
 #include "cli/tensor_source.h"
-#include "compare/fail_on.h"
 #include "compare/measure.h"
+#include "tables/fail_on.h"
 
 namespace ait::cli {
 
@@ -19,7 +19,7 @@ struct CompareOptions {
   std::string token_map;      // "0:1,1:1": golden tokens and my folders, for dumps
   bool json = false;
   bool extended = false;
-  std::vector<compare::Condition> fail_on;
+  std::vector<tables::Condition> fail_on;
   compare::MetricCompat compat = compare::MetricCompat::kOwn;
   size_t threads = 0;
 };

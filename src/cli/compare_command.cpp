@@ -7,33 +7,33 @@
 #include "cli/commands.h"
 #include "cli/compare_many.h"
 #include "cli/elements.h"
-#include "cli/pair_list.h"
 #include "cli/process_io.h"
-#include "compare/columns.h"
+#include "cli/report_name.h"
 #include "compare/measure.h"
-#include "report/csv.h"
+#include "match/pair_paths.h"
 #include "report/json.h"
 #include "report/number.h"
 #include "report/table.h"
 #include "report/utf8.h"
+#include "tables/comparison.h"
+#include "tables/row_report.h"
 
 namespace ait::cli {
 namespace {
 
-using compare::Column;
-using compare::ColumnGroup;
 using compare::Row;
 using report::Align;
 using report::Cell;
-using report::cell_text;
+using report::ColumnGroup;
 using report::Table;
+using tables::ComparisonColumn;
 
 // The old tools' only output for a single pair, which scripts may look for: a Python dict.
 std::string old_result_line(const Row& row) {
   std::string out = "Compared results: {";
-  for (const Column& column : compare::all_columns()) {
+  for (const ComparisonColumn& column : tables::all_comparison_columns()) {
     if (column.group != ColumnGroup::kMetric) continue;
-    const std::string text = cell_text(column.value(row), column.style);
+    const std::string text = column.text(row);
     out += fmt::format("'{}': {}, ", column.name, text.empty() ? "''" : text);
   }
   // As Python would quote it: with " where the text holds a '.
@@ -43,11 +43,11 @@ std::string old_result_line(const Row& row) {
 
 std::string metrics_table(const Row& row, bool extended, bool coloured) {
   Table table({{"metric"}, {"value"}});
-  for (const Column* column : compare::columns(extended)) {
-    if (column->group == ColumnGroup::kPair || column->group == ColumnGroup::kReason ||
+  for (const ComparisonColumn* column : tables::comparison_columns(extended)) {
+    if (column->group == ColumnGroup::kSubject || column->group == ColumnGroup::kReason ||
         column->group == ColumnGroup::kOrigin)
       continue;
-    const std::string text = cell_text(column->value(row), column->style);
+    const std::string text = column->text(row);
     table.add({std::string(column->name), text.empty() ? "-" : text});
   }
   return table.text(coloured);
@@ -66,7 +66,7 @@ std::string sides_table(const Row& row, bool coloured) {
     std::vector<std::string> cells = {std::string(side)};
     for (const char* column :
          {"_dtype", "_shape", "_min_value", "_max_value", "_mean_value", "_nan", "_inf"})
-      cells.push_back(cell_text(compare::find_column(std::string(prefix) + column)->value(row)));
+      cells.push_back(tables::find_comparison_column(std::string(prefix) + column)->text(row));
     table.add(std::move(cells));
   };
   add("golden", "golden");
@@ -112,36 +112,39 @@ std::string tables(const Row& row, const CompareOptions& options, const std::str
 
 std::string document(const Row& row, const CompareOptions& options, const std::string& report_path,
                      const std::vector<std::string>& hits) {
-  report::JsonObject values;
-  for (const Column* column : compare::columns(options.extended))
-    values.set(column->name, column->value(row));
   report::JsonArray met;
   for (const std::string& hit : hits) met.emplace_back(hit);
   report::JsonObject root;
-  root.set("rows", report::JsonArray{values})
+  root.set("rows", report::JsonArray{report::column_json(
+                       tables::comparison_columns(options.extended), row)})
       .set("report", report_path.empty() ? Cell() : Cell(report_path))
       .set("fail_on_met", std::move(met));
   return report::Json(std::move(root)).text() + "\n";
 }
 
 // Begins the report before the work, so that an unwritable folder is known before hours are spent.
-Result<std::optional<report::CsvWriter>> begin_report(const CompareOptions& options) {
-  std::optional<report::CsvWriter> writer;
-  if (options.output_folder.empty()) return writer;
-  auto created =
-      report::CsvWriter::create(options.output_folder, timed_report_name(),
-                                compare::column_names(compare::columns(options.extended)));
+Result<std::optional<tables::RowReport>> begin_report(const CompareOptions& options) {
+  std::optional<tables::RowReport> report;
+  if (options.output_folder.empty()) return report;
+  auto created = tables::RowReport::create(options.output_folder, report_name(),
+                                           tables::comparison_columns(options.extended));
   if (!created) return fail(created.error());
-  writer.emplace(std::move(*created));
-  return writer;
+  report.emplace(std::move(*created));
+  return report;
 }
 
-Result<std::string> finish_report(std::optional<report::CsvWriter>& writer, const Row& row,
-                                  bool extended) {
-  if (!writer) return std::string();
-  const auto columns = compare::columns(extended);
-  if (auto ok = writer->append(compare::column_texts(columns, row)); !ok) return fail(ok.error());
-  return writer->finish();
+Result<std::string> finish_report(std::optional<tables::RowReport>& report, const Row& row) {
+  if (!report) return std::string();
+  if (auto ok = report->append(row); !ok) return fail(ok.error());
+  return report->finish();
+}
+
+// Of a path that a person gave: nothing is known of where it comes from.
+std::vector<capture::TensorRecord> record_of(const std::string& path) {
+  capture::TensorRecord record;
+  record.path = path;
+  record.rank.clear();
+  return {record};
 }
 
 int run_compare_one(const CompareOptions& options) {
@@ -153,15 +156,15 @@ int run_compare_one(const CompareOptions& options) {
   if (!writer) return report_error(writer.error());
 
   Row row = compare::measure(golden, actual, measure_options(options));
-  row.golden.path = options.golden.path;
-  row.actual.path = options.actual.path;
+  row.golden.records = record_of(options.golden.path);
+  row.actual.records = record_of(options.actual.path);
   log_debug(old_result_line(row));
 
   std::vector<std::string> hits;
-  for (const compare::Condition& condition : options.fail_on)
-    if (compare::hits(condition, row)) hits.push_back(condition.text);
+  for (const tables::Condition& condition : options.fail_on)
+    if (tables::hits(condition, row)) hits.push_back(condition.text);
 
-  const auto report_path = finish_report(*writer, row, options.extended);
+  const auto report_path = finish_report(*writer, row);
   const std::string path = report_path.value_or("");
   int status = hits.empty() ? kDone : kFailOnHit;
   status =
@@ -182,10 +185,18 @@ compare::Options measure_options(const CompareOptions& options) {
 }
 
 int run_compare(const CompareOptions& options) {
-  const auto list = list_pairs(options);
+  // A tensor that was picked by name, or bare bytes, are one tensor.
+  const auto is_tensor = [](const TensorSource& source) {
+    return !source.name.empty() || source.raw.has_value();
+  };
+  const auto list = match::pair_paths({.golden = options.golden.path,
+                                       .actual = options.actual.path,
+                                       .golden_is_tensor = is_tensor(options.golden),
+                                       .actual_is_tensor = is_tensor(options.actual),
+                                       .mapping_file = options.mapping_file,
+                                       .token_map = options.token_map});
   if (!list) return report_error(list.error());
-  const std::optional<PairList>& many = *list;
-  return many ? run_compare_many(options, *many) : run_compare_one(options);
+  return list->kind ? run_compare_many(options, *list) : run_compare_one(options);
 }
 
 }  // namespace ait::cli

@@ -7,16 +7,16 @@
 
 #include "base/log.h"
 #include "cli/coverage.h"
-#include "cli/jump.h"
 #include "cli/process_io.h"
 #include "cli/progress.h"
-#include "compare/columns.h"
+#include "cli/report_name.h"
 #include "compare/engine.h"
-#include "report/csv.h"
+#include "locate/jump.h"
 #include "report/json.h"
 #include "report/number.h"
 #include "report/table.h"
 #include "report/utf8.h"
+#include "tables/row_report.h"
 
 namespace ait::cli {
 namespace {
@@ -24,7 +24,6 @@ namespace {
 using compare::Row;
 using report::Align;
 using report::Cell;
-using report::cell_text;
 using report::Table;
 
 constexpr size_t kWorstRows = 10;
@@ -47,13 +46,16 @@ class Summary {
     ++rows_;
     jump_.add(row);
     const metrics::Comparison* c = compare::metrics_of(row);
-    if (row.golden.path.empty() || row.actual.path.empty()) {
-      ++(row.actual.path.empty() ? only_golden_ : only_actual_);
+    if (row.golden.is_missing() || row.actual.is_missing()) {
+      ++(row.actual.is_missing() ? only_golden_ : only_actual_);
     } else if (row.comparison && row.comparison->identical) {
       ++identical_;
     } else if (c != nullptr) {
       ++differing_;
       keep_if_worst(row);
+    } else if (row.distance_at_least) {
+      ++by_statistics_;
+      if (!farthest_ || *row.distance_at_least > *farthest_->distance_at_least) farthest_ = row;
     } else {
       ++failed_;
       ++reasons_[row.reason];
@@ -61,7 +63,7 @@ class Summary {
   }
 
   size_t rows() const { return rows_; }
-  size_t paired() const { return identical_ + differing_ + failed_; }
+  size_t paired() const { return identical_ + differing_ + by_statistics_ + failed_; }
 
   std::string text(bool coloured) const {
     std::string out = fmt::format("{} pairs: {} identical, {} differ, {} could not be compared\n",
@@ -69,6 +71,14 @@ class Summary {
     if (only_golden_ + only_actual_ > 0)
       out += fmt::format("{} without a partner: {} only in golden, {} only in my\n",
                          only_golden_ + only_actual_, only_golden_, only_actual_);
+    if (farthest_)
+      out += fmt::format(
+          "{} compared by statistics alone, since a side holds no data; the farthest apart is "
+          "token "
+          "{}, {}: relative_euclidean_distance is at least {}\n",
+          by_statistics_, report::visible(farthest_->token),
+          report::visible(tables::data_id(farthest_->subject)),
+          report::number_text(*farthest_->distance_at_least));
     size_t shown = 0;
     for (const auto& [reason, count] : reasons_) {
       if (++shown > kShownReasons) {
@@ -89,7 +99,7 @@ class Summary {
     return fmt::format(
         "\nThe error jumps first at token {}, {}: relative_euclidean_distance {}, at most {} "
         "before\n",
-        report::visible(row->token_id), report::visible(row->data_id),
+        report::visible(row->token), report::visible(tables::data_id(row->subject)),
         report::number_text(compare::metrics_of(*row)->relative_euclidean_distance),
         report::number_text(jump_.before()));
   }
@@ -102,13 +112,10 @@ class Summary {
         .set("failed", uint64_t{failed_})
         .set("only_golden", uint64_t{only_golden_})
         .set("only_my", uint64_t{only_actual_});
+    if (by_statistics_ > 0) counts.set("by_statistics", uint64_t{by_statistics_});
     report::JsonArray worst;
-    for (const Row& row : worst_) {
-      report::JsonObject values;
-      for (const compare::Column* column : compare::columns(extended))
-        values.set(column->name, column->value(row));
-      worst.emplace_back(std::move(values));
-    }
+    for (const Row& row : worst_)
+      worst.emplace_back(report::column_json(tables::comparison_columns(extended), row));
     report::JsonObject root;
     root.set("summary", std::move(counts)).set("worst", std::move(worst));
     return root;
@@ -132,12 +139,10 @@ class Summary {
                  {"relative_euclidean_distance", Align::kRight},
                  {"max_absolute_error", Align::kRight}});
     for (const Row& row : worst_) {
-      std::vector<std::string> cells = {row.token_id, row.data_id};
-      for (const char* name :
-           {"cosine_similarity", "relative_euclidean_distance", "max_absolute_error"}) {
-        const compare::Column* column = compare::find_column(name);
-        cells.push_back(cell_text(column->value(row), column->style));
-      }
+      std::vector<std::string> cells;
+      for (const char* name : {"token_id", "data_id", "cosine_similarity",
+                               "relative_euclidean_distance", "max_absolute_error"})
+        cells.push_back(tables::find_comparison_column(name)->text(row));
       table.add(std::move(cells));
     }
     return table.text(coloured);
@@ -146,15 +151,17 @@ class Summary {
   size_t rows_ = 0;
   size_t identical_ = 0;
   size_t differing_ = 0;
+  size_t by_statistics_ = 0;
   size_t failed_ = 0;
   size_t only_golden_ = 0;
   size_t only_actual_ = 0;
   std::map<std::string, size_t> reasons_;
   std::vector<Row> worst_;
-  ErrorJump jump_;
+  std::optional<Row> farthest_;
+  locate::ErrorJump jump_;
 };
 
-void log_problems(const PairList& list) {
+void log_problems(const match::PairList& list) {
   for (size_t i = 0; i < list.problems.size() && i < kShownProblems; ++i)
     log_warning(list.problems[i].text());
   if (list.problems.size() > kShownProblems)
@@ -163,20 +170,19 @@ void log_problems(const PairList& list) {
 
 std::string next_step(const Summary& summary, const std::string& report_path) {
   if (const Row* worst = summary.worst())
-    return fmt::format(
-        "Next: look at the worst one with: ait show {}\n",
-        report::visible(worst->actual.path.substr(0, worst->actual.path.find_first_of(":;"))));
+    return fmt::format("Next: look at the worst one with: ait show {}\n",
+                       report::visible(worst->actual.records.front().path));
   return fmt::format("Next: open {}\n", report::visible(report_path));
 }
 
 }  // namespace
 
-int run_compare_many(const CompareOptions& options, const PairList& list) {
+int run_compare_many(const CompareOptions& options, const match::PairList& list) {
   log_problems(list);
   log_info(fmt::format("comparing {}: {} pairs", printable(list.what, 4096), list.pairs.count));
-  const auto columns = compare::columns(options.extended);
-  auto csv = report::CsvWriter::create(options.output_folder, list.report_name,
-                                       compare::column_names(columns));
+  auto csv = tables::RowReport::create(options.output_folder,
+                                       report_name(list.kind == capture::RunKind::kMapping),
+                                       tables::comparison_columns(options.extended));
   if (!csv) return report_error(csv.error());
 
   Summary summary;
@@ -188,14 +194,13 @@ int run_compare_many(const CompareOptions& options, const PairList& list) {
     compare::compare_pairs(list.pairs, measure_options(options), stop.requested(),
                            [&](compare::Row&& row, uint64_t bytes) {
                              if (write_error) return;
-                             if (auto written = csv->append(compare::column_texts(columns, row));
-                                 !written) {
+                             if (auto written = csv->append(row); !written) {
                                write_error = written.error();
                                stop.request();
                                return;
                              }
-                             for (const compare::Condition& condition : options.fail_on)
-                               if (compare::hits(condition, row)) ++hits[condition.text];
+                             for (const tables::Condition& condition : options.fail_on)
+                               if (tables::hits(condition, row)) ++hits[condition.text];
                              summary.add(row);
                              progress.advance(summary.rows(), bytes);
                            });
@@ -215,7 +220,9 @@ int run_compare_many(const CompareOptions& options, const PairList& list) {
     report::JsonObject document = summary.json(options.extended);
     if (list.automatic) {
       document.set("pairing", coverage_json(*list.automatic));
-      document.set("jump", summary.jump() == nullptr ? Cell() : Cell(summary.jump()->data_id));
+      document.set("jump", summary.jump() == nullptr
+                               ? Cell()
+                               : Cell(tables::data_id(summary.jump()->subject)));
     }
     document.set("report", Cell(*report_path))
         .set("partial", partial)

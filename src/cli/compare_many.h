@@ -2,10 +2,10 @@
 #pragma once
 
 #include "cli/commands.h"
-#include "cli/pair_list.h"
+#include "match/pair_paths.h"
 
 namespace ait::cli {
 
-int run_compare_many(const CompareOptions& options, const PairList& list);
+int run_compare_many(const CompareOptions& options, const match::PairList& list);
 
 }  // namespace ait::cli

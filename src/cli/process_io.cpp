@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "base/log.h"
-#include "report/output_file.h"
+#include "base/output_file.h"
 
 namespace ait::cli {
 namespace {
@@ -17,7 +17,7 @@ std::atomic<bool> stop_requested = false;
 // Async-signal-safe all through.
 void end_on_signal(int signal_number) {
   if (graceful && !stop_requested.exchange(true)) return;
-  report::remove_unfinished_files();
+  remove_unfinished_files();
   static constexpr std::string_view kMessage = "\nait: stopped; no report was written\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
   ::_exit(128 + signal_number);
@@ -27,7 +27,7 @@ void end_on_signal(int signal_number) {
 void end_on_shrunk_file(int /*signal_number*/) {
   static std::atomic_flag said;  // every thread that reads the file gets here
   while (said.test_and_set()) ::pause();
-  report::remove_unfinished_files();
+  remove_unfinished_files();
   static constexpr std::string_view kMessage =
       "ait: error: a file became shorter while it was read; is it still being written?\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());

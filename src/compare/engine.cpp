@@ -65,23 +65,34 @@ struct Item {
   bool stopped = false;
 };
 
-Result<Tensor> missing(std::string_view option) {
+Result<Content> missing(std::string_view option) {
   return fail(Error(ErrorCode::kNotFound) << "no counterpart in " << option << ".");
 }
 
-Result<Tensor> load(const SharedFile& file, const TensorRecord& record, const std::string& name) {
+// The tensor, or what the file keeps in its place.
+Result<Content> load(const TensorFile& file, size_t index) {
+  auto tensor = file.load(index);
+  if (tensor) return Content(std::move(*tensor));
+  if (const auto description = file.describe(index); description && !description->has_data)
+    return Content(*description);
+  return fail(tensor.error());
+}
+
+Result<Content> load(const SharedFile& file, const TensorRecord& record, const std::string& name) {
   if (!*file) return fail(file->error());
   const OpenFile& opened = **file;
   if (opened.file->size() == 1 && (name.empty() || opened.file->name(0) == name))
-    return opened.file->load(0);
+    return load(*opened.file, 0);
   const auto found = opened.index_of.find(name);
   if (found == opened.index_of.end())
     return fail(Error(ErrorCode::kNotFound, record.path)
                 << "holds no tensor named " << printable(name));
-  return opened.file->load(found->second);
+  return load(*opened.file, found->second);
 }
 
-uint64_t size_of(const Result<Tensor>& tensor) { return tensor ? tensor->view().bytes() : 0; }
+uint64_t size_of(const Result<Content>& content) {
+  return content && content->tensor ? content->tensor->view().bytes() : 0;
+}
 
 // A side that is one file, and not one tensor of it by name: it may turn out to hold several.
 bool is_whole_file(const match::Side& side) {
@@ -93,26 +104,19 @@ bool holds_several(const OpenSide& files) {
 }
 
 // All the parts of a side as one tensor.
-Result<Tensor> load_side(const match::Side& side, const OpenSide& files) {
+Result<Content> load_side(const match::Side& side, const OpenSide& files) {
   std::vector<Tensor> parts;
   for (size_t i = 0; i < files.size(); ++i) {
     auto part = load(files[i], side.records[i], side.records[i].member);
     if (!part || side.plain()) return part;
-    parts.push_back(std::move(*part));
+    if (!part->tensor)
+      return fail(Error(ErrorCode::kUnsupported, side.records[i].path)
+                  << "tensor has no data. Without data it cannot be cut or put together");
+    parts.push_back(std::move(*part->tensor));
   }
-  return transformed(parts, side.transform);
-}
-
-std::string shown_path(const TensorRecord& record, const std::string& name) {
-  return name.empty() ? record.path : record.path + ":" + name;
-}
-
-// Every file, joined by ';'.
-std::string shown_paths(const match::Side& side) {
-  std::string out;
-  for (const TensorRecord& record : side.records)
-    out += (out.empty() ? "" : ";") + shown_path(record, record.member);
-  return out;
+  auto tensor = transformed(parts, side.transform);
+  if (!tensor) return fail(tensor.error());
+  return Content(std::move(*tensor));
 }
 
 class Run {
@@ -203,9 +207,13 @@ class Run {
         sides.actual ? load(at.actual[0], pair.actual.records[0], name) : missing("my-path");
     Row row = measure(golden, actual, options_);
     describe(row, pair);
-    if (!name.empty() && name != pair.data_id) row.data_id += ":" + name;
-    row.golden.path = sides.golden ? shown_path(pair.golden.records[0], name) : "";
-    row.actual.path = sides.actual ? shown_path(pair.actual.records[0], name) : "";
+    row.subject.member = name;
+    const auto name_member = [&](Side& side, bool has_it) {
+      if (!side.records.empty()) side.records[0].member = name;
+      side.lacks_member = !has_it;
+    };
+    name_member(row.golden, sides.golden);
+    name_member(row.actual, sides.actual);
     at.rows.emplace_back(std::move(row), size_of(golden) + size_of(actual));
   }
 
@@ -214,36 +222,34 @@ class Run {
     auto golden =
         pair.golden.present() ? load_side(pair.golden, at.golden) : lone(pair, "golden-path");
     auto actual = pair.actual.present() ? load_side(pair.actual, at.actual) : lone(pair, "my-path");
-    const std::string note = golden && actual ? fit(*golden, *actual, pair.fit) : "";
+    std::string note;
+    if (golden && actual && golden->tensor && actual->tensor) {
+      note = fit(*golden->tensor, *actual->tensor, pair.fit);
+      golden = Content(std::move(*golden->tensor));
+      actual = Content(std::move(*actual->tensor));
+    }
     Row row = measure(golden, actual, options_);
     describe(row, pair);
     if (!note.empty()) row.reason = note + (row.reason.empty() ? "" : " ") + row.reason;
-    row.golden.path = shown_paths(pair.golden);
-    row.actual.path = shown_paths(pair.actual);
     at.rows.emplace_back(std::move(row), size_of(golden) + size_of(actual));
   }
 
-  static Result<Tensor> lone(const match::Pair& pair, std::string_view option) {
+  static Result<Content> lone(const match::Pair& pair, std::string_view option) {
     if (pair.alone.empty()) return missing(option);
     return fail(Error(ErrorCode::kNotFound) << pair.alone);
   }
 
   static void describe(Row& row, const match::Pair& pair) {
-    row.token_id = pair.token_id;
-    row.data_id = pair.data_id;
+    row.token = pair.token;
+    row.phase = pair.phase;
+    row.subject = pair.subject;
     if (pair.complete()) {
-      row.pairing = match::word(pair.certainty);
-      row.pairing_reason = pair.why;
+      row.certainty = pair.certainty;
+      row.certainty_reason = pair.why;
     }
-    const auto from = [](Side& side, const match::Side& records) {
-      if (!records.present()) return;
-      const TensorRecord& first = records.records.front();
-      side.operation = first.operation;
-      side.type = first.type;
-      side.rank = first.rank;
-      for (size_t i = 1; i < records.records.size(); ++i)
-        if (records.records[i].rank != first.rank) side.rank += ";" + records.records[i].rank;
-      side.transform = records.transform.text();
+    const auto from = [](Side& side, const match::Side& paired) {
+      side.records = paired.records;
+      side.transform = paired.transform;
     };
     from(row.golden, pair.golden);
     from(row.actual, pair.actual);

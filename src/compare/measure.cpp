@@ -1,6 +1,8 @@
 #include "compare/measure.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <string_view>
 
@@ -23,12 +25,14 @@ std::string unreadable_reason(std::string_view who, const Error& error) {
   return std::string(who) + ": " + printable(error.path(), 4096) + " is not a file.";
 }
 
-Side describe(const Result<Tensor>& tensor) {
+Side describe(const Result<Content>& content) {
   Side side;
-  if (tensor) {
-    side.dtype = tensor->dtype();
-    side.shape = tensor->shape();
-  }
+  if (!content) return side;
+  side.dtype = content->dtype;
+  side.shape = content->shape;
+  side.statistics = content->statistics;
+  if (!content->tensor)
+    side.kept = content->statistics ? capture::Kept::kStatistics : capture::Kept::kDescription;
   return side;
 }
 
@@ -84,44 +88,99 @@ void compare_elements(Row& row, const Tensor& golden, const Tensor& actual,
   if (!own && metrics_of(row) != nullptr) restore_old_values(*row.comparison, options.compat);
 }
 
+std::string_view reason_for(capture::Kept kept, bool is_golden) {
+  if (kept == capture::Kept::kStatistics)
+    return is_golden ? reasons::kGoldenStatistics : reasons::kActualStatistics;
+  return is_golden ? reasons::kGoldenDescription : reasons::kActualDescription;
+}
+
+// Two tensors whose norms, means or extremes are this far apart are themselves at least as far
+// apart: | |g| - |m| | <= |g - m| (triangle inequality), sqrt(n) |mean(g) - mean(m)| <= |g - m|
+// (Cauchy-Schwarz), and maxima and minima cannot differ by more than the largest difference of two
+// elements, which is no larger than |g - m|. Relative to |g|; nothing where that says nothing.
+std::optional<double> smallest_distance(const metrics::Side& golden, const metrics::Side& actual) {
+  const double scale = golden.l2_norm;
+  const double apart = std::max(
+      {std::abs(golden.l2_norm - actual.l2_norm),
+       std::abs(golden.mean - actual.mean) * std::sqrt(static_cast<double>(golden.elements)),
+       std::abs(golden.maximum - actual.maximum), std::abs(golden.minimum - actual.minimum)});
+  if (!std::isfinite(apart) || !std::isfinite(scale)) return std::nullopt;
+  if (scale == 0) return apart == 0 ? std::optional(0.0) : std::nullopt;
+  return apart / scale;
+}
+
+std::string at_least_text(double distance) {
+  char text[96];
+  std::snprintf(text, sizeof text, "the relative euclidean distance is at least %.3g.", distance);
+  return text;
+}
+
+// At least one side has no data.
+void compare_what_was_kept(Row& row, const Content& golden, const Content& actual) {
+  if (count_elements(golden.shape) != count_elements(actual.shape)) {
+    add_reason(row, reasons::kShape);
+  } else if (row.golden.statistics && row.actual.statistics) {
+    row.distance_at_least = smallest_distance(*row.golden.statistics, *row.actual.statistics);
+  }
+  if (!golden.tensor) add_reason(row, reason_for(row.golden.kept, true));
+  if (!actual.tensor) add_reason(row, reason_for(row.actual.kept, false));
+  if (row.distance_at_least) add_reason(row, at_least_text(*row.distance_at_least));
+}
+
 }  // namespace
+
+Content::Content(const formats::Description& description)
+    : dtype(description.dtype), shape(description.shape) {
+  if (!description.statistics) return;
+  metrics::Side& side = statistics.emplace();
+  side.elements = count_elements(shape).value_or(0);
+  side.maximum = description.statistics->maximum;
+  side.minimum = description.statistics->minimum;
+  side.mean = description.statistics->mean;
+  side.l2_norm = description.statistics->l2_norm;
+}
+
+bool Side::has_non_finite() const {
+  if (!statistics) return false;
+  if (kept == capture::Kept::kBytes) return statistics->non_finite() > 0;
+  return !std::isfinite(statistics->maximum) || !std::isfinite(statistics->minimum);
+}
 
 const metrics::Comparison* metrics_of(const Row& row) {
   if (!row.comparison || row.comparison->withheld || row.comparison->compared == 0) return nullptr;
   return &*row.comparison;
 }
 
-Row measure(const Result<Tensor>& golden, const Result<Tensor>& actual, const Options& options) {
+Row measure(const Result<Content>& golden, const Result<Content>& actual, const Options& options) {
   Row row;
   row.golden = describe(golden);
   row.actual = describe(actual);
   if (!golden) add_reason(row, unreadable_reason("golden_data_path", golden.error()));
   if (!actual) add_reason(row, unreadable_reason("my_data_path", actual.error()));
-  if (golden && actual) {
-    const std::string_view why_not = obstacle(*golden, *actual);
+  const bool both_data = golden && actual && golden->tensor && actual->tensor;
+  if (both_data) {
+    const std::string_view why_not = obstacle(*golden->tensor, *actual->tensor);
     if (why_not.empty()) {
-      compare_elements(row, *golden, *actual, options);
+      compare_elements(row, *golden->tensor, *actual->tensor, options);
     } else {
       add_reason(row, why_not);
     }
   }
-  if (golden && !row.golden.statistics)
-    row.golden.statistics = metrics::statistics(golden->view(), options.threads);
-  if (actual && !row.actual.statistics)
-    row.actual.statistics = metrics::statistics(actual->view(), options.threads);
+  if (golden && golden->tensor && !row.golden.statistics)
+    row.golden.statistics = metrics::statistics(golden->tensor->view(), options.threads);
+  if (actual && actual->tensor && !row.actual.statistics)
+    row.actual.statistics = metrics::statistics(actual->tensor->view(), options.threads);
+  if (golden && actual && !both_data) compare_what_was_kept(row, *golden, *actual);
 
-  const auto non_finite = [](const Side& side) {
-    return side.statistics && side.statistics->non_finite() > 0;
-  };
-  if (non_finite(row.golden)) add_reason(row, reasons::kGoldenNonFinite);
-  if (non_finite(row.actual)) add_reason(row, reasons::kActualNonFinite);
+  if (row.golden.has_non_finite()) add_reason(row, reasons::kGoldenNonFinite);
+  if (row.actual.has_non_finite()) add_reason(row, reasons::kActualNonFinite);
   const metrics::Comparison* c = metrics_of(row);
   if (c == nullptr) return row;
 
   // The old reports have no such sentence, and compatibility is there to be held against them.
   if (options.compat == MetricCompat::kOwn && c->golden_zero != c->actual_zero)
     add_reason(row, c->golden_zero ? reasons::kGoldenZero : reasons::kActualZero);
-  if (is_complex(*golden)) add_reason(row, reasons::kComplex);
+  if (is_complex(*golden->tensor)) add_reason(row, reasons::kComplex);
   return row;
 }
 

@@ -1,7 +1,7 @@
 // What is measured of one pair of tensors, and why something could not be.
 //
 //   Row row = measure(load(golden_path), load(my_path), options);
-//   row.golden.path = golden_path;
+//   row.golden.records = {golden_record};
 //
 // A pair always gives a row: a side that cannot be read, shapes that do not fit and values that are
 // not finite all end up in `reason`, in the old tools' words where they had any.
@@ -10,9 +10,11 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <utility>
 
 #include "base/error.h"
+#include "compare/row.h"
+#include "formats/registry.h"
 #include "metrics/compare.h"
 #include "tensor/tensor.h"
 
@@ -33,36 +35,18 @@ struct Options {
       nullptr;  // when it becomes true, what is not yet measured is left out
 };
 
-struct Side {
-  // As the report shows them; measure() leaves them to the caller.
-  std::string path;
-  std::string operation;
-  std::string type;
-  std::string rank;
-  std::string transform;
-
-  std::optional<DType> dtype;
+// What a side brings: its tensor, or what was kept in its place.
+struct Content {
+  DType dtype = DType::kFloat32;
   Shape shape;
-  std::optional<metrics::Side> statistics;
+  std::optional<Tensor> tensor;
+  std::optional<metrics::Side> statistics;  // of a side without a tensor
 
-  bool present() const { return dtype.has_value(); }  // a tensor was read
+  Content() = default;
+  Content(Tensor whole)  // NOLINT: a tensor is one kind of content
+      : dtype(whole.dtype()), shape(whole.shape()), tensor(std::move(whole)) {}
+  explicit Content(const formats::Description& description);
 };
-
-struct Row {
-  std::string token_id = "0";
-  std::string data_id = "0";
-  std::string pairing;         // how sure it is that the two belong together: "certain"
-  std::string pairing_reason;  // and why
-  Side golden;
-  Side actual;
-  // Set wherever elements stood against elements; see metrics_of().
-  std::optional<metrics::Comparison> comparison;
-  std::string reason;  // sentences joined by blanks; empty when there is nothing to say
-};
-
-// The comparison where its seven metrics hold: some position was compared, and the old tools' rule
-// did not withhold them. nullptr otherwise.
-const metrics::Comparison* metrics_of(const Row& row);
 
 // The reasons of docs/metrics.md, word for word.
 namespace reasons {
@@ -73,11 +57,18 @@ inline constexpr const char* kGoldenNonFinite = "golden_data includes NAN or inf
 inline constexpr const char* kActualNonFinite = "my_data includes NAN or inf.";
 inline constexpr const char* kGoldenZero = "golden_data is all zero.";
 inline constexpr const char* kActualZero = "my_data is all zero.";
+inline constexpr const char* kGoldenStatistics =
+    "golden_data holds statistics only: max, min, mean and norm are given.";
+inline constexpr const char* kActualStatistics =
+    "my_data holds statistics only: max, min, mean and norm are given.";
+inline constexpr const char* kGoldenDescription = "golden_data holds type and shape only.";
+inline constexpr const char* kActualDescription = "my_data holds type and shape only.";
 inline constexpr const char* kComplex = "complex data, compared as pairs of reals.";
 inline constexpr const char* kComplexAgainstReal = "complex against real data, not compared.";
 }  // namespace reasons
 
 // Thread-safe. A failed Result becomes the row's reason; the other side still gets its statistics.
-Row measure(const Result<Tensor>& golden, const Result<Tensor>& actual, const Options& options);
+// Who was compared (records, subject, token) is left to the caller.
+Row measure(const Result<Content>& golden, const Result<Content>& actual, const Options& options);
 
 }  // namespace ait::compare

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -147,8 +148,17 @@ class HeaderReader {
       header_.link = value;
       return once(name, seen_link_, !value.empty());
     }
-    if (name == "max" || name == "min" || name == "mean" || name == "l2norm")
-      header_.has_statistics = true;
+    if (name == "max") return statistic(value, header_.statistics.maximum);
+    if (name == "min") return statistic(value, header_.statistics.minimum);
+    if (name == "mean") return statistic(value, header_.statistics.mean);
+    if (name == "l2norm") return statistic(value, header_.statistics.l2_norm);
+    return {};
+  }
+
+  // A tool that could not compute one writes a word in its place.
+  Result<void> statistic(std::string_view value, double& out) {
+    header_.has_statistics = true;
+    if (!parse_number(value, out)) out = std::numeric_limits<double>::quiet_NaN();
     return {};
   }
 
@@ -334,6 +344,16 @@ Result<Tensor> make_tensor(const Record& record, Notes& notes) {
   return tensor;
 }
 
+// What is known of a tensor whose data are not in the file; nothing where they are.
+std::optional<Description> describe(const Header& header) {
+  const auto dtype = element_type(header.dtype_code);
+  if (header.has_data || !dtype || count_elements(header.dims).value_or(0) == 0)
+    return std::nullopt;
+  Description out{*dtype, header.dims, false, std::nullopt};
+  if (header.has_statistics) out.statistics = header.statistics;
+  return out;
+}
+
 }  // namespace
 
 Result<Header> parse_header(Bytes bytes) { return HeaderReader().read(bytes); }
@@ -351,11 +371,13 @@ Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file)
   auto header = parse_header(file->bytes());
   if (!header) return fail(header.error().set_path(path));
   Notes notes;
+  auto description = describe(*header);
   auto tensor = make_tensor({std::move(file), std::move(*header)}, notes);
   if (!tensor && tensor.error().path().empty()) tensor.error().set_path(path);
   // Remarks on a tensor that cannot be read would only bury the reason.
   std::string note = tensor ? notes.take() : std::string();
-  return std::make_unique<SingleTensor>("atb", std::move(tensor), std::move(note));
+  return std::make_unique<SingleTensor>("atb", std::move(tensor), std::move(note),
+                                        std::move(description));
 }
 
 }  // namespace ait::formats::atb_bin

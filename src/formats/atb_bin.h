@@ -54,8 +54,9 @@ struct Header {
   std::optional<Object> object;
   std::string link;       // value of "data=", or empty
   bool has_data = false;  // an object, a link, or bytes after the header that are not disowned
-  bool has_statistics = false;  // "max=" and its kin are there
-  size_t header_bytes = 0;      // up to and with the line "$End=1"
+  bool has_statistics = false;         // "max=" or one of its kin is there
+  Description::Statistics statistics;  // NaN where one is missing or no number
+  size_t header_bytes = 0;             // up to and with the line "$End=1"
 };
 
 // Reads the header alone; touches no data. Errors carry no path.

@@ -9,6 +9,7 @@
 #include "formats/npz.h"
 #include "formats/raw.h"
 #include "formats/safetensors.h"
+#include "formats/statistics_csv.h"
 #include "formats/torch_legacy.h"
 #include "formats/torch_zip.h"
 
@@ -22,6 +23,7 @@ constexpr std::array kFormats = {
     Format{"npz", npz::sniff, npz::open},
     Format{"safetensors", safetensors::sniff, safetensors::open},
     Format{"ATB .bin", atb_bin::sniff, atb_bin::open},
+    Format{"statistics.csv", statistics_csv::sniff, statistics_csv::open, false},
     Format{"torch before 1.6", torch_legacy::sniff, torch_legacy::open},
 };
 
@@ -43,6 +45,9 @@ class Named : public TensorFile {
   size_t size() const override { return file_->size(); }
   std::string name(size_t index) const override { return file_->name(index); }
   Result<Tensor> load(size_t index) const override { return with_path(file_->load(index), path_); }
+  Result<Description> describe(size_t index) const override {
+    return with_path(file_->describe(index), path_);
+  }
   std::string note() const override { return file_->note(); }
 
  private:
@@ -53,7 +58,9 @@ class Named : public TensorFile {
 Error unknown_format(const std::string& path) {
   Error error(ErrorCode::kUnsupported, path);
   error << "not a tensor file that ait knows (";
-  for (size_t i = 0; i < kFormats.size(); ++i) error << (i == 0 ? "" : ", ") << kFormats[i].name;
+  bool first = true;
+  for (const Format& format : kFormats)
+    if (format.holds_data) error << (std::exchange(first, false) ? "" : ", ") << format.name;
   error << "); for bare bytes give their type, e.g. --dtype float16";
   return error;
 }
@@ -82,6 +89,12 @@ std::string first_names(const TensorFile& file) {
 }
 
 }  // namespace
+
+Result<Description> TensorFile::describe(size_t index) const {
+  const auto tensor = load(index);
+  if (!tensor) return fail(tensor.error());
+  return Description{tensor->dtype(), tensor->shape(), true, std::nullopt};
+}
 
 Result<std::unique_ptr<TensorFile>> open_tensor_file(const std::string& path,
                                                      const std::optional<RawLayout>& raw) {

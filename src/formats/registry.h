@@ -21,6 +21,22 @@
 
 namespace ait::formats {
 
+// What is known of a tensor besides its data.
+struct Description {
+  // Of a file that keeps these in place of the data.
+  struct Statistics {
+    double maximum = 0;
+    double minimum = 0;
+    double mean = 0;
+    double l2_norm = 0;
+  };
+
+  DType dtype;
+  Shape shape;
+  bool has_data = true;
+  std::optional<Statistics> statistics;
+};
+
 // A file that holds any number of named tensors. Opening reads only the directory; `load` maps one
 // tensor and is where a damaged member shows, so that its neighbours stay usable. Thread-safe once
 // opened.
@@ -34,6 +50,8 @@ class TensorFile {
   // nested ones.
   virtual std::string name(size_t index) const = 0;
   virtual Result<Tensor> load(size_t index) const = 0;
+  // Type and shape; what else the file says of a tensor whose data it does not hold.
+  virtual Result<Description> describe(size_t index) const;
   // A remark about the file that a person should see ("12 bytes follow the data"), or empty.
   virtual std::string note() const { return {}; }
 };
@@ -59,6 +77,7 @@ struct Format {
   std::string_view name;
   bool (*sniff)(std::span<const std::byte> bytes);
   Result<std::unique_ptr<TensorFile>> (*open)(std::shared_ptr<const MappedFile> file);
+  bool holds_data = true;  // it can hold more than descriptions
 };
 
 }  // namespace ait::formats

@@ -7,8 +7,8 @@ std::vector<Pair> pair_by_metadata(const capture::ManualMapping& mapping) {
   pairs.reserve(mapping.pairs.size());
   for (const capture::MappedPair& entry : mapping.pairs) {
     Pair pair;
-    pair.token_id = entry.token_id;
-    pair.data_id = entry.data_id;
+    pair.token = entry.token_id;
+    pair.subject.name = entry.data_id;
     capture::TensorRecord record;
     record.operation = entry.data_id;
     record.round = entry.token_id;

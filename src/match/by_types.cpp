@@ -18,12 +18,8 @@ const Operation& operation_of(const MatchSide& side, const Value& value) {
   return side.recording.operations[side.segment.operation_at(value.position)];
 }
 
-// "outtensor0", "output_0": the name of a value's file without folder and extension.
 std::string tensor_name(const MatchSide& side, const Value& value) {
-  const std::string& file = side.recording.slots[slot_of(side.recording, side.segment, value)].file;
-  const size_t slash = file.rfind('/');
-  const std::string name = file.substr(slash == std::string::npos ? 0 : slash + 1);
-  return name.substr(0, name.rfind('.'));
+  return side.recording.slots[slot_of(side.recording, side.segment, value)].tensor();
 }
 
 class TypePairing {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,9 +68,25 @@ enum class Fit : uint8_t {
   kLastRows,  // the last row of each sequence: a head that is computed only where it is needed
 };
 
+// What is compared, as facts. A report makes one text of them: tables/comparison.h.
+struct Subject {
+  std::string name = "0";  // an operation, a file, a weight, a label
+  std::string tensor;      // of an operation: "outtensor0", "output_0"; empty: the name says it all
+  std::string member;      // one of several tensors in two files that were paired as a whole
+  std::string rank;        // where every rank is compared for itself: which of them
+  std::optional<int64_t> first_column;  // where only the columns from this one on are compared
+  std::optional<uint32_t> layer;        // of the model, from 0; nothing outside, or not known
+
+  bool operator==(const Subject&) const = default;
+};
+
+// What a model does for a token.
+enum class Phase : uint8_t { kUnknown, kPrefill, kDecode };
+
 struct Pair {
-  std::string token_id = "0";
-  std::string data_id = "0";
+  std::string token = "0";
+  Phase phase = Phase::kUnknown;
+  Subject subject;
   Side golden;
   Side actual;
   Fit fit = Fit::kNone;

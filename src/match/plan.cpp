@@ -27,14 +27,16 @@ struct Plan {
   std::vector<size_t> program_of;           // [step]
   std::vector<size_t> first;                // index of the first pair of each step, and the count
 
-  std::string tensor_name(const Recording& recording, uint32_t slot, size_t ranks,
-                          size_t rank) const {
+  // `rank` is of those that are compared each for itself.
+  static Subject subject(const Recording& recording, const Program& program, uint32_t slot,
+                         RankUse use, size_t rank) {
     const capture::Slot& s = recording.slots[slot];
-    const size_t slash = s.file.rfind('/');
-    std::string file = s.file.substr(slash + 1);
-    file.resize(std::min(file.rfind('.'), file.size()));
-    std::string out = recording.operations[s.operation].name + "/" + file;
-    if (ranks > 1) out += "@" + recording.ranks[rank].device;
+    Subject out;
+    out.name = recording.operations[s.operation].name;
+    out.tensor = s.tensor();
+    if (use == RankUse::kEach && recording.ranks.size() > 1)
+      out.rank = recording.ranks[rank].device;
+    out.layer = program.layer_of(recording, s.operation);
     return out;
   }
 
@@ -67,7 +69,8 @@ struct Plan {
     const PlannedPair& planned = program.pairs[entry.pair];
     const Form& form = planned.form;
     Pair pair;
-    pair.token_id = step.token;
+    pair.token = step.token;
+    pair.phase = step.is_prefill ? Phase::kPrefill : Phase::kDecode;
     pair.fit = form.fit;
     pair.certainty = planned.certainty;
     pair.why = planned.why;
@@ -90,14 +93,12 @@ struct Plan {
       (golden_missing.empty() ? pair.actual : pair.golden) = {};
     }
     if (!planned.actual.empty()) {
-      const bool each = form.actual_ranks == RankUse::kEach;
-      pair.data_id =
-          tensor_name(*actual, planned.actual[0], each ? actual->ranks.size() : 1, entry.rank);
-      if (form.actual.taken > 0) pair.data_id += ":" + std::to_string(form.actual.first);
+      pair.subject = subject(*actual, actual_programs[program.actual], planned.actual[0],
+                             form.actual_ranks, entry.rank);
+      if (form.actual.taken > 0) pair.subject.first_column = form.actual.first;
     } else {
-      const bool each = form.golden_ranks == RankUse::kEach;
-      pair.data_id =
-          tensor_name(*golden, planned.golden[0], each ? golden->ranks.size() : 1, entry.rank);
+      pair.subject = subject(*golden, golden_programs[program.golden], planned.golden[0],
+                             form.golden_ranks, entry.rank);
     }
     return pair;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 namespace ait::match {
 namespace {
@@ -213,6 +214,17 @@ std::vector<std::vector<uint32_t>> tops_by_runs(const Recording& recording,
 
 bool Program::is_shared(uint32_t top) const {
   return std::find(shared.begin(), shared.end(), top) != shared.end();
+}
+
+std::optional<uint32_t> Program::layer_of(const Recording& recording, uint32_t operation) const {
+  // Layers stand one after the other, each a subtree of operations.
+  const auto after = std::upper_bound(
+      layers.begin(), layers.end(), operation,
+      [](uint32_t wanted, const Segment& layer) { return wanted < layer.operations.front(); });
+  if (after == layers.begin()) return std::nullopt;
+  const uint32_t root = std::prev(after)->operations.front();
+  if (operation >= recording.operations[root].end) return std::nullopt;
+  return static_cast<uint32_t>(after - layers.begin() - 1);
 }
 
 uint32_t top_of(const Recording& recording, uint32_t operation) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct Program {
   Segment outside;  // everything else
 
   bool is_shared(uint32_t top) const;
+  // Which layer an operation of the recording lies in, from 0; nothing outside of layers.
+  std::optional<uint32_t> layer_of(const capture::Recording& recording, uint32_t operation) const;
 };
 
 // A torch model, or an acceleration library's that has one graph, is one program. One with graphs

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "report/output_file.h"
+#include "base/output_file.h"
 
 namespace ait::report {
 

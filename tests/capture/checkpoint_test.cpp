@@ -39,7 +39,7 @@ TEST(Checkpoint, JoinsShardsWithoutAnIndex) {
   const TempFolder folder;
   folder.write("m-1.safetensors", safetensors({"layers.10", "layers.2"}));
   folder.write("m-2.safetensors", safetensors({"layers.3", "layers.2"}));
-  ASSERT_TRUE(is_checkpoint_folder(folder.path().string()));
+  ASSERT_TRUE(is_checkpoint(folder.path().string()));
   const auto capture = read_checkpoint(folder.path().string());
   ASSERT_TRUE(capture);
   EXPECT_EQ(names(*capture), (std::vector<std::string>{"layers.2", "layers.3", "layers.10"}));
@@ -81,7 +81,7 @@ TEST(Checkpoint, RefusesAnIndexWithoutAMap) {
 TEST(Checkpoint, IsNotEveryFolder) {
   const TempFolder folder;
   folder.write("t.npy", "x");
-  EXPECT_FALSE(is_checkpoint_folder(folder.path().string()));
+  EXPECT_FALSE(is_checkpoint(folder.path().string()));
 }
 
 }  // namespace

@@ -12,8 +12,9 @@ namespace {
 using formats::TempFolder;
 
 ManualMapping read(const std::string& path, const std::string& actual_root = {}) {
-  auto mapping = read_manual_mapping(path, actual_root);
+  auto mapping = read_manual_mapping(path);
   EXPECT_TRUE(mapping) << mapping.error().text();
+  if (mapping) find_moved_files(*mapping, actual_root);
   return mapping ? *mapping : ManualMapping{};
 }
 
@@ -67,7 +68,7 @@ TEST(ManualMapping, RefusesWhatIsNoJsonObject) {
   const TempFolder folder;
   for (const char* text : {"", "[]", "{\"1\": {", "7"}) {
     SCOPED_TRACE(text);
-    EXPECT_FALSE(read_manual_mapping(folder.write("metadata.json", text), ""));
+    EXPECT_FALSE(read_manual_mapping(folder.write("metadata.json", text)));
   }
 }
 

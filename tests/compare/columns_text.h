@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "compare/columns.h"
+#include "tables/comparison.h"
 
 namespace ait::compare {
 
 inline std::string all_text(const std::vector<Row>& rows) {
   std::string out;
   for (const Row& row : rows) {
-    for (const std::string& cell : column_texts(columns(true), row)) out += cell + ",";
+    for (const std::string& cell : report::column_texts(tables::comparison_columns(true), row))
+      out += cell + ",";
     out += "\n";
   }
   return out;

@@ -29,7 +29,7 @@ class Engine : public ::testing::Test {
   static match::Pair pair(const std::string& id, const std::string& golden,
                           const std::string& actual) {
     match::Pair out;
-    out.data_id = id;
+    out.subject.name = id;
     const auto side = [](const std::string& path) {
       capture::TensorRecord record;
       record.path = path;
@@ -68,7 +68,7 @@ TEST_F(Engine, EmitsRowsInTheOrderOfThePairsForAnyThreadCount) {
   }
   const auto one = run(pairs, 1);
   ASSERT_EQ(one.size(), pairs.size());
-  for (size_t i = 0; i < one.size(); ++i) EXPECT_EQ(one[i].data_id, std::to_string(i));
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_EQ(one[i].subject.name, std::to_string(i));
   for (const size_t threads : {2u, 8u}) EXPECT_EQ(all_text(run(pairs, threads)), all_text(one));
 }
 
@@ -94,8 +94,8 @@ TEST_F(Engine, ASideWithoutAPartnerIsARow) {
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].reason, "no counterpart in my-path.");
   EXPECT_EQ(rows[1].reason, "no counterpart in golden-path.");
-  EXPECT_TRUE(rows[0].golden.present());
-  EXPECT_TRUE(rows[0].actual.path.empty());
+  EXPECT_TRUE(rows[0].golden.was_read());
+  EXPECT_TRUE(rows[0].actual.is_missing());
 }
 
 TEST_F(Engine, FilesOfSeveralTensorsGiveARowForEachName) {
@@ -104,11 +104,11 @@ TEST_F(Engine, FilesOfSeveralTensorsGiveARowForEachName) {
   const auto actual = save("m.pth", {{"w", *floats({1, 2})}, {"only_my", *floats({1})}});
   const auto rows = run({pair("file", golden, actual)});
   ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[0].data_id, "file:w");
+  EXPECT_EQ(tables::data_id(rows[0].subject), "file:w");
   EXPECT_TRUE(rows[0].comparison->identical);
-  EXPECT_EQ(rows[1].data_id, "file:only_golden");
+  EXPECT_EQ(tables::data_id(rows[1].subject), "file:only_golden");
   EXPECT_EQ(rows[1].reason, "no counterpart in my-path.");
-  EXPECT_EQ(rows[2].data_id, "file:only_my");
+  EXPECT_EQ(tables::data_id(rows[2].subject), "file:only_my");
 }
 
 TEST_F(Engine, FindsMembersOfCheckpointsByName) {
@@ -123,7 +123,7 @@ TEST_F(Engine, FindsMembersOfCheckpointsByName) {
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_TRUE(rows[0].comparison->identical);
   EXPECT_TRUE(rows[1].comparison->identical);
-  EXPECT_EQ(rows[1].golden.path, golden + ":b");
+  EXPECT_EQ(tables::path_text(rows[1].golden), golden + ":b");
   EXPECT_NE(rows[2].reason.find("holds no tensor named missing"), std::string::npos);
 }
 
@@ -136,7 +136,7 @@ TEST_F(Engine, StopsWhenAskedAndLeavesNoGap) {
   std::atomic<bool> stop = false;
   std::vector<std::string> ids;
   const size_t finished = compare_pairs(pairs, {}, stop, [&](Row&& row, uint64_t) {
-    ids.push_back(row.data_id);
+    ids.push_back(row.subject.name);
     if (ids.size() == 100) stop = true;
   });
   EXPECT_EQ(finished, ids.size());

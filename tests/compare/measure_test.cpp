@@ -135,7 +135,7 @@ TEST(Measure, KeepsTheRowOfAMissingFileInTheOldWords) {
   const Result<Tensor> missing = fail(Error(ErrorCode::kNotFound, "no/such.npy") << "no such file");
   const Row row = measure(missing, floats({1, 2}), kOwn);
   EXPECT_EQ(row.reason, "golden_data_path: no/such.npy is not a file.");
-  EXPECT_FALSE(row.golden.present());
+  EXPECT_FALSE(row.golden.was_read());
   EXPECT_EQ(row.actual.statistics->maximum, 2);
   EXPECT_EQ(measure(floats({1}), missing, kOwn).reason, "my_data_path: no/such.npy is not a file.");
 }
@@ -150,6 +150,54 @@ TEST(Measure, KeepsTheReadersOwnWordsForADamagedFile) {
   EXPECT_EQ(
       measure(damaged, damaged, kOwn).reason,
       "golden_data_path: /dev/null/x is not a file. my_data_path: /dev/null/x is not a file.");
+}
+
+Content statistics_of(const std::vector<float>& values) {
+  const auto measured = metrics::statistics(floats(values)->view());
+  formats::Description description{
+      DType::kFloat32, {static_cast<int64_t>(values.size())}, false, {}};
+  description.statistics = {measured.maximum, measured.minimum, measured.mean, measured.l2_norm};
+  return Content(description);
+}
+
+TEST(Measure, PutsStatisticsBesideATensorWhereOneSideHasNoData) {
+  const Row row = measure(statistics_of({1, 2, 3}), floats({1, 2, 4}), kOwn);
+  EXPECT_FALSE(metrics_of(row));
+  EXPECT_EQ(row.golden.statistics->maximum, 3);
+  EXPECT_EQ(row.actual.statistics->maximum, 4);
+  EXPECT_EQ(row.golden.kept, capture::Kept::kStatistics);
+  EXPECT_EQ(row.reason.find("golden_data holds statistics only"), 0U);
+}
+
+TEST(Measure, BoundsTheDistanceByStatisticsFromBelow) {
+  std::vector<float> golden(64);
+  for (size_t i = 0; i < golden.size(); ++i) golden[i] = std::sin(static_cast<float>(i));
+  for (int kind = 0; kind < 4; ++kind) {
+    std::vector<float> actual = golden;
+    if (kind == 0)
+      for (float& value : actual) value *= 1.25F;  // the norm
+    if (kind == 1)
+      for (float& value : actual) value += 0.3F;  // the mean
+    if (kind == 2) actual[8] = 5;                 // the maximum
+    if (kind == 3) actual[11] = -7;               // the minimum
+    const double real =
+        measure(floats(golden), floats(actual), kOwn).comparison->relative_euclidean_distance;
+    const Row row = measure(statistics_of(golden), statistics_of(actual), kOwn);
+    ASSERT_TRUE(row.distance_at_least) << kind;
+    EXPECT_LE(*row.distance_at_least, real * (1 + 1e-9)) << kind;
+    EXPECT_GE(*row.distance_at_least, 0.5 * real) << kind;
+  }
+  EXPECT_EQ(measure(statistics_of(golden), floats(golden), kOwn).distance_at_least, 0);
+}
+
+TEST(Measure, SaysOfADescriptionThatItIsOne) {
+  const Content described(formats::Description{DType::kFloat16, {3}, false, std::nullopt});
+  const Row row = measure(floats({1, 2, 3}), described, kOwn);
+  EXPECT_EQ(row.reason, "my_data holds type and shape only.");
+  EXPECT_EQ(row.actual.dtype, DType::kFloat16);
+  EXPECT_FALSE(row.distance_at_least);
+  EXPECT_EQ(measure(floats({1, 2}), described, kOwn).reason,
+            "data shape doesn't match. my_data holds type and shape only.");
 }
 
 }  // namespace

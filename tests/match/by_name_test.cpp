@@ -29,7 +29,7 @@ std::vector<std::string> paths(const std::vector<Pair>& pairs) {
 TEST(PairByName, PairsEqualNames) {
   const auto pairs = pair_by_name(folder("g", {"a.npy", "b.npy"}), folder("m", {"a.npy", "b.npy"}));
   EXPECT_EQ(paths(pairs), (std::vector<std::string>{"g/a.npy|m/a.npy", "g/b.npy|m/b.npy"}));
-  EXPECT_EQ(pairs[1].data_id, "b.npy");
+  EXPECT_EQ(pairs[1].subject.name, "b.npy");
 }
 
 TEST(PairByName, PairsAcrossExtensionsOnlyWhereUnambiguous) {

@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-namespace ait::report {
+namespace ait {
 
 class OutputFile {
  public:
@@ -36,10 +36,16 @@ class OutputFile {
   // extension instead. `suffix` goes there too ("_partial"). Returns the path it got.
   Result<std::string> finish(std::string_view suffix = {});
 
+  // Makes the file appear as `path` in the same folder, in place of whatever is there: for what
+  // belongs to a file whose name was found free. Returns the path.
+  Result<std::string> finish_as(const std::string& path);
+
  private:
   OutputFile(std::string folder, std::string name, std::string temporary, int descriptor,
              size_t slot);
   Result<void> flush();
+  int close_synced();
+  Result<std::string> renamed(const std::string& path, int error_number);
   void discard();
 
   std::string folder_;
@@ -54,4 +60,4 @@ class OutputFile {
 // for a handler that ends the process right after.
 void remove_unfinished_files() noexcept;
 
-}  // namespace ait::report
+}  // namespace ait

@@ -1,4 +1,4 @@
-#include "compare/fail_on.h"
+#include "tables/fail_on.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-namespace ait::compare {
+namespace ait::tables {
 namespace {
 
 using Kind = Condition::Kind;
@@ -16,17 +16,18 @@ constexpr std::array<std::pair<std::string_view, Kind>, 3> kWords = {
     {{"failed", Kind::kFailed}, {"nan", Kind::kNan}, {"unmatched", Kind::kUnmatched}}};
 
 // Columns that can hold a number: everything measured, not the paths, flags and texts.
-bool is_measured(const Column& column) {
+bool is_measured(const ComparisonColumn& column) {
   static constexpr std::array<std::string_view, 2> kFlags = {"non_finite_agree", "identical"};
-  return column.group != ColumnGroup::kPair && column.group != ColumnGroup::kReason &&
-         column.group != ColumnGroup::kOrigin &&
+  return column.group != report::ColumnGroup::kSubject &&
+         column.group != report::ColumnGroup::kReason &&
+         column.group != report::ColumnGroup::kOrigin &&
          std::find(kFlags.begin(), kFlags.end(), column.name) == kFlags.end();
 }
 
 std::string choices() {
   std::string out = "failed, nan, unmatched, or one of these with < or > and a number: ";
   bool first = true;
-  for (const Column& column : all_columns()) {
+  for (const ComparisonColumn& column : all_comparison_columns()) {
     if (!is_measured(column)) continue;
     if (!std::exchange(first, false)) out += ", ";
     out += column.name;
@@ -54,7 +55,7 @@ Result<Condition> parse_condition(std::string_view text) {
 
   const size_t sign = text.find_first_of("<>");
   const std::string_view name = trimmed(text.substr(0, sign));
-  const Column* metric = find_column(name);
+  const ComparisonColumn* metric = find_comparison_column(name);
   if (metric == nullptr || !is_measured(*metric) || sign == std::string_view::npos)
     return fail(Error(ErrorCode::kUsage)
                 << "--fail-on does not know '" << printable(text) << "'; give " << choices());
@@ -87,17 +88,14 @@ Result<std::vector<Condition>> parse_fail_on(std::string_view list) {
   return out;
 }
 
-bool hits(const Condition& condition, const Row& row) {
-  const auto non_finite = [](const Side& side) {
-    return side.statistics && side.statistics->non_finite() > 0;
-  };
+bool hits(const Condition& condition, const compare::Row& row) {
   switch (condition.kind) {
     case Kind::kFailed:
-      return metrics_of(row) == nullptr;
+      return compare::metrics_of(row) == nullptr && !row.distance_at_least;
     case Kind::kNan:
-      return non_finite(row.golden) || non_finite(row.actual);
+      return row.golden.has_non_finite() || row.actual.has_non_finite();
     case Kind::kUnmatched:
-      return row.golden.path.empty() || row.actual.path.empty();
+      return row.golden.is_missing() || row.actual.is_missing();
     case Kind::kBelow:
     case Kind::kAbove: {
       const auto value = as_number(condition.metric->value(row));
@@ -109,4 +107,4 @@ bool hits(const Condition& condition, const Row& row) {
   return false;
 }
 
-}  // namespace ait::compare
+}  // namespace ait::tables

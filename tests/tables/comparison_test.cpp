@@ -1,28 +1,32 @@
-#include "compare/columns.h"
+#include "tables/comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "compare/measure.h"
 #include "tensors.h"
 
-namespace ait::compare {
+namespace ait::tables {
 namespace {
 
+using compare::MetricCompat;
+using compare::Row;
+using report::column_names;
+using report::ColumnGroup;
 using ::testing::ElementsAre;
 
 Row measured(const Result<Tensor>& golden, const Result<Tensor>& actual) {
-  return measure(golden, actual, {MetricCompat::kOwn, true, 1});
+  return compare::measure(golden, actual, {MetricCompat::kOwn, true, 1});
 }
 
 std::string text(std::string_view column, const Row& row) {
-  const Column* found = find_column(column);
-  return cell_text(found->value(row), found->style);
+  return find_comparison_column(column)->text(row);
 }
 
 TEST(Columns, AreTheOldReportsInTheirOrder) {
-  EXPECT_THAT(column_names(columns(false)),
+  EXPECT_THAT(column_names(comparison_columns(false)),
               ElementsAre("token_id", "data_id", "golden_data_path", "golden_dtype", "golden_shape",
                           "golden_max_value", "golden_min_value", "golden_mean_value",
                           "my_data_path", "my_dtype", "my_shape", "my_max_value", "my_min_value",
@@ -32,8 +36,8 @@ TEST(Columns, AreTheOldReportsInTheirOrder) {
 }
 
 TEST(Columns, AddOursAfterTheReason) {
-  const auto all = column_names(columns(true));
-  const auto seed = column_names(columns(false));
+  const auto all = column_names(comparison_columns(true));
+  const auto seed = column_names(comparison_columns(false));
   ASSERT_EQ(all.size(), seed.size() + 28);
   EXPECT_TRUE(std::equal(seed.begin(), seed.end(), all.begin()));
   EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
@@ -55,7 +59,7 @@ TEST(Columns, SpellValuesAsTheOldReports) {
 
 TEST(Columns, AreEmptyWhereNothingWasMeasured) {
   const Row row = measured(floats({1, 2, 3}), floats({1, 2}));
-  for (const Column* column : columns(true)) {
+  for (const ComparisonColumn* column : comparison_columns(true)) {
     if (column->group == ColumnGroup::kMetric || column->group == ColumnGroup::kPerRow) {
       EXPECT_EQ(text(column->name, row), "") << column->name;
     }
@@ -78,5 +82,38 @@ TEST(Columns, WriteNanForATensorThatHoldsOne) {
   EXPECT_EQ(text("non_finite_agree", row), "False");
 }
 
+TEST(Columns, MakeOneTextOfWhatWasCompared) {
+  match::Subject subject;
+  subject.name = "2_Layer/0_Linear";
+  EXPECT_EQ(data_id(subject), "2_Layer/0_Linear");
+  subject.tensor = "outtensor0";
+  EXPECT_EQ(data_id(subject), "2_Layer/0_Linear/outtensor0");
+  subject.first_column = 64;
+  EXPECT_EQ(data_id(subject), "2_Layer/0_Linear/outtensor0:64");
+  subject.rank = "1";
+  EXPECT_EQ(data_id(subject), "2_Layer/0_Linear/outtensor0@1:64");
+  match::Subject file;
+  file.name = "all.npz";
+  file.member = "w";
+  EXPECT_EQ(data_id(file), "all.npz:w");
+  file.name = "w";  // a weight that goes by its own name
+  EXPECT_EQ(data_id(file), "w");
+}
+
+TEST(Columns, JoinPathsAndRanksOfShards) {
+  Row row = measured(floats({1}), floats({1}));
+  for (const char* rank : {"0", "1"}) {
+    capture::TensorRecord record;
+    record.path = std::string("run/") + rank + ".bin";
+    record.rank = rank;
+    record.operation = "3_Linear";
+    row.actual.records.push_back(record);
+  }
+  EXPECT_EQ(text("my_data_path", row), "run/0.bin;run/1.bin");
+  EXPECT_EQ(text("my_rank", row), "0;1");
+  EXPECT_EQ(text("my_operation", row), "3_Linear");
+  EXPECT_EQ(text("golden_data_path", row), "");
+}
+
 }  // namespace
-}  // namespace ait::compare
+}  // namespace ait::tables

@@ -1,21 +1,24 @@
-#include "compare/fail_on.h"
+#include "tables/fail_on.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "compare/measure.h"
 #include "tensors.h"
 
-namespace ait::compare {
+namespace ait::tables {
 namespace {
 
+using compare::MetricCompat;
+using compare::Row;
 using ::testing::HasSubstr;
 
 Row measured(const Result<Tensor>& golden, const Result<Tensor>& actual) {
-  Row row = measure(golden, actual, {MetricCompat::kOwn, true, 1});
-  row.golden.path = std::string("golden.npy");
-  row.actual.path = std::string("actual.npy");
+  Row row = compare::measure(golden, actual, {MetricCompat::kOwn, true, 1});
+  row.golden.records.emplace_back().path = "golden.npy";
+  row.actual.records.emplace_back().path = "actual.npy";
   return row;
 }
 
@@ -50,7 +53,7 @@ TEST(FailOn, KnowsFailedNanAndUnmatched) {
   EXPECT_TRUE(met("nan", measured(floats({1, 1}), floats({inf, 2}))));
   Row alone = measured(floats({1}), floats({1}));
   EXPECT_FALSE(met("unmatched", alone));
-  alone.actual.path.clear();
+  alone.actual.records.clear();
   EXPECT_TRUE(met("unmatched", alone));
 }
 
@@ -79,4 +82,4 @@ TEST(FailOn, WantsANumberBehindTheSign) {
 }
 
 }  // namespace
-}  // namespace ait::compare
+}  // namespace ait::tables

@@ -1,8 +1,8 @@
-#include "cli/jump.h"
+#include "locate/jump.h"
 
 #include <algorithm>
 
-namespace ait::cli {
+namespace ait::locate {
 namespace {
 
 // A single rounded operation stays within a few units in the last place of the narrower side; an
@@ -27,8 +27,8 @@ double rounding_of(const compare::Side& side) {
 
 void ErrorJump::add(const compare::Row& row) {
   if (row_) return;
-  if (row.token_id != token_) {
-    token_ = row.token_id;
+  if (row.token != token_) {
+    token_ = row.token;
     largest_ = 0;
   }
   const metrics::Comparison* c = compare::metrics_of(row);
@@ -42,4 +42,4 @@ void ErrorJump::add(const compare::Row& row) {
   largest_ = std::max(largest_, error);
 }
 
-}  // namespace ait::cli
+}  // namespace ait::locate

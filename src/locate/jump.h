@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "compare/measure.h"
+#include "compare/row.h"
 
-namespace ait::cli {
+namespace ait::locate {
 
 class ErrorJump {
  public:
@@ -23,4 +23,4 @@ class ErrorJump {
   std::optional<compare::Row> row_;
 };
 
-}  // namespace ait::cli
+}  // namespace ait::locate

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "compare/columns.h"
+#include "tables/comparison.h"
 
-namespace ait::compare {
+namespace ait::tables {
 
 struct Condition {
   enum class Kind : uint8_t {
@@ -26,7 +26,7 @@ struct Condition {
   };
   Kind kind;
   std::string text;  // as the user wrote it
-  const Column* metric = nullptr;
+  const ComparisonColumn* metric = nullptr;
   double limit = 0;
 };
 
@@ -34,6 +34,6 @@ Result<std::vector<Condition>> parse_fail_on(std::string_view list);
 
 // A metric that was not measured hits nothing (`failed` is there for that); one that is NaN hits
 // any limit.
-bool hits(const Condition& condition, const Row& row);
+bool hits(const Condition& condition, const compare::Row& row);
 
-}  // namespace ait::compare
+}  // namespace ait::tables

@@ -1,4 +1,4 @@
-#include "report/output_file.h"
+#include "base/output_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-namespace ait::report {
+namespace ait {
 namespace {
 
 constexpr mode_t kFileMode = 0640;
@@ -151,11 +151,7 @@ Result<std::string> OutputFile::finish(std::string_view suffix) {
     discard();
     return fail(flushed.error());
   }
-  // Delayed allocation and network file systems report a full disk only here; EINVAL means "no such
-  // thing".
-  const bool synced = ::fsync(descriptor_) == 0 || errno == EINVAL;
-  int why = synced ? 0 : errno;
-  if (::close(std::exchange(descriptor_, -1)) != 0 && why == 0) why = errno;
+  int why = close_synced();
   std::string path;
   if (why == 0) {
     for (int number = 0; number < kMaxNumbered; ++number) {
@@ -166,9 +162,33 @@ Result<std::string> OutputFile::finish(std::string_view suffix) {
       if (why != EEXIST) break;
     }
   }
-  if (why != 0) ::unlink(temporary_.c_str());
+  return renamed(path, why);
+}
+
+Result<std::string> OutputFile::finish_as(const std::string& path) {
+  if (auto flushed = flush(); !flushed) {
+    discard();
+    return fail(flushed.error());
+  }
+  int why = close_synced();
+  if (why == 0 && ::rename(temporary_.c_str(), path.c_str()) != 0) why = errno;
+  return renamed(path, why);
+}
+
+// Returns 0 or errno.
+int OutputFile::close_synced() {
+  // Delayed allocation and network file systems report a full disk only here; EINVAL means "no such
+  // thing".
+  const bool synced = ::fsync(descriptor_) == 0 || errno == EINVAL;
+  int why = synced ? 0 : errno;
+  if (::close(std::exchange(descriptor_, -1)) != 0 && why == 0) why = errno;
+  return why;
+}
+
+Result<std::string> OutputFile::renamed(const std::string& path, int error_number) {
+  if (error_number != 0) ::unlink(temporary_.c_str());
   free_slot(std::exchange(slot_, kNoSlot));
-  if (why != 0) return fail(unwritable(folder_ + name_, why));
+  if (error_number != 0) return fail(unwritable(folder_ + name_, error_number));
   return path;
 }
 
@@ -184,4 +204,4 @@ void remove_unfinished_files() noexcept {
     if (slot.state == kArmed) ::unlink(slot.path.data());
 }
 
-}  // namespace ait::report
+}  // namespace ait

@@ -1,0 +1,46 @@
+#include "capture/layout.h"
+
+#include <array>
+#include <utility>
+
+#include "capture/atb_dump.h"
+#include "capture/checkpoint.h"
+#include "capture/plain_folder.h"
+#include "capture/torch_dump.h"
+
+namespace ait::capture {
+namespace {
+
+template <auto read>
+Result<Run> read_as_run(const std::string& path) {
+  auto run = read(path);
+  if (!run) return fail(run.error());
+  return Run(std::move(*run));
+}
+
+constexpr std::array kLayouts = {
+    Layout{"manual mapping", RunKind::kMapping, false, is_manual_mapping,
+           read_as_run<read_manual_mapping>},
+    Layout{"torch dump", RunKind::kOperations, true, is_torch_dump, read_as_run<read_torch_dump>},
+    Layout{"acceleration library's dump", RunKind::kOperations, false, is_atb_dump,
+           read_as_run<read_atb_dump>},
+    Layout{"checkpoint", RunKind::kWeights, false, is_checkpoint, read_as_run<read_checkpoint>},
+    Layout{"folder", RunKind::kFiles, false, is_plain_folder, read_as_run<read_plain_folder>},
+};
+
+}  // namespace
+
+std::span<const Layout> layouts() { return kLayouts; }
+
+const Layout* find_layout(const std::string& path, RunKind kind, Role role,
+                          std::span<const Layout> among) {
+  const Layout* second_choice = nullptr;
+  for (const Layout& layout : among) {
+    if (layout.kind != kind || !layout.recognises(path)) continue;
+    if (layout.usually_golden == (role == Role::kGolden)) return &layout;
+    if (second_choice == nullptr) second_choice = &layout;
+  }
+  return second_choice;
+}
+
+}  // namespace ait::capture

@@ -1,0 +1,11 @@
+// What reports are called.
+#pragma once
+
+#include <string>
+
+namespace ait::cli {
+
+// "ait_cmp_report_20250102030405.csv", local time; "cmp_report.csv" for a manual mapping.
+std::string report_name(bool manual_mapping = false);
+
+}  // namespace ait::cli

@@ -1,0 +1,98 @@
+// Every row of a comparison in a file, to be read again in order or by number in bounded memory:
+// what findings, pages and `ait locate` look at after a run of a million rows.
+//
+//   auto writer = RowStoreWriter::create("out", "ait_cmp_report_20250102030405.rows");
+//   for (const Row& row : rows)
+//     if (auto ok = writer->append(row); !ok) return fail(ok.error());
+//   auto path = writer->finish_beside("out/ait_cmp_report_20250102030405.csv");
+//
+//   auto store = RowStore::open(*path);
+//   if (!store) return fail(store.error());            // kCorrupt, kUnsupported: another version
+//   for (size_t i = 0; i < store->size(); ++i)
+//     if (auto row = store->at(i)) use(*row);
+//
+// The file, integers little-endian (docs/formats/rows.md):
+//
+//   1. "ait rows", then the version as 4 bytes, 4 zero bytes
+//   2. blocks: "rows", bytes of the payload, number of rows, crc32 of the payload (4 bytes each),
+//   then the
+//      payload; every block but the last has kRowsPerBlock rows
+//   3. the offset of every block, 8 bytes each
+//   4. "ait-end.", then the number of rows and the offset of part 3 (8 bytes each)
+//
+// A payload is the fields of its rows one after the other, in the order of row_fields() in
+// row_store.cpp: whole numbers as LEB128, reals as 8 bytes, text as the length that it shares with
+// the same field of the row before and the rest. Without part 4 (a writer that was killed) the
+// blocks that are whole are read. A change of fields is a new version.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/output_file.h"
+#include "compare/row.h"
+
+namespace ait::compare {
+
+inline constexpr uint32_t kRowStoreVersion = 1;
+inline constexpr size_t kRowsPerBlock = 256;
+
+class RowStoreWriter {
+ public:
+  // As OutputFile::create.
+  static Result<RowStoreWriter> create(const std::string& folder, const std::string& name);
+
+  // After a failure (a full disk) the store can only be discarded.
+  Result<void> append(const Row& row);
+
+  // Makes the store appear as `report` with the extension .rows; without it nothing ever appears.
+  // Returns its path.
+  Result<std::string> finish_beside(const std::string& report);
+
+ private:
+  explicit RowStoreWriter(OutputFile file) : file_(std::move(file)) {}
+  Result<void> write(std::string_view bytes);
+  Result<void> end_block();
+
+  OutputFile file_;
+  uint64_t written_bytes_ = 0;
+  uint64_t rows_ = 0;
+  std::vector<uint64_t> blocks_;
+  std::string payload_;
+  uint32_t payload_rows_ = 0;
+  std::vector<std::string> previous_;  // text of the row before, by field
+};
+
+// Reading keeps the block that was asked for last, so that rows in order are decoded once. Not for
+// several threads at once.
+class RowStore {
+ public:
+  static Result<RowStore> open(const std::string& path);
+
+  size_t size() const { return rows_; }
+  bool is_complete() const { return complete_; }  // the writer came to its end
+  Result<Row> at(size_t index) const;
+
+ private:
+  RowStore() = default;
+  Result<void> read_end();
+  Result<void> scan();
+  Result<void> load_block(size_t block) const;
+
+  std::shared_ptr<const MappedFile> file_;
+  size_t rows_ = 0;
+  bool complete_ = false;
+  std::vector<uint64_t> blocks_;  // offsets
+  mutable size_t loaded_ = ~size_t{0};
+  mutable std::vector<Row> block_;
+};
+
+// "out/ait_cmp_report_20250102030405.rows" of "out/ait_cmp_report_20250102030405.csv".
+std::string rows_path_of(const std::string& report);
+
+}  // namespace ait::compare

@@ -1,0 +1,30 @@
+// What register_hook keeps of the tensors of one module where only statistics were asked for: a
+// line each, no data. Its predecessors write the same without the last column, and append.
+//
+//     NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm,File
+//     root.norm,LlamaRMSNorm,Output,0,torch.float16,"(1, 7, 64)",1.5,-1.25,0.01,3.2,output
+//
+// Lines end in "\r\n" or "\n"; cells are quoted where they hold a comma. A tensor goes by the name
+// in File, or else by "output_{Index}" and "input_{Index}". The numbers of an empty tensor are
+// empty. load() of such a tensor fails with a message that begins "tensor has no data.".
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "formats/registry.h"
+
+namespace ait::formats::statistics_csv {
+
+// A module has a handful of tensors; this is room for a hundred thousand.
+inline constexpr size_t kMaxBytes = size_t{32} << 20;
+
+bool sniff(std::span<const std::byte> bytes);
+
+// A line that makes no sense is left out and counted in the note.
+Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file);
+
+}  // namespace ait::formats::statistics_csv

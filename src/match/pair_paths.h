@@ -1,0 +1,49 @@
+// From two paths to pairs: finds out what lies there and pairs it the way that fits.
+//
+//   auto list = pair_paths({.golden = "torch_run/ait_dump", .actual = "my_run/ait_dump"});
+//   if (!list) return fail(list.error());          // kUsage, kNotFound: what is wrong with the
+//   paths for (size_t i = 0; i < list->pairs.count; ++i) use(list->pairs.at(i));
+//
+// What is at a path is for capture/layout.h to say; how runs of a kind are paired is the table of
+// this page's .cpp. A new way to pair is one file pair in this library and one line there.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "capture/layout.h"
+#include "match/automatic.h"
+#include "match/pair.h"
+
+namespace ait::match {
+
+struct Inputs {
+  std::string golden;
+  std::string actual = {};  // may be empty where golden is a mapping that names my files, too
+  // A tensor of that file was picked by name, or the file is bare bytes: it is one tensor, whatever
+  // else the file holds.
+  bool golden_is_tensor = false;
+  bool actual_is_tensor = false;
+  std::string mapping_file = {};  // types that correspond, for dumps: op_mapping.h
+  std::string token_map = {};     // "0:1,1:1": golden tokens and my folders, for dumps
+};
+
+struct PairList {
+  // Nothing: the paths are two files of one tensor each, a single pair.
+  std::optional<capture::RunKind> kind;
+  Pairs pairs;
+  std::string what;  // "two folders, by file name"
+  std::vector<Error> problems;
+  // What was found out of dumps: coverage, tokens. `pairs` of it are empty.
+  std::optional<AutomaticPairs> automatic;
+};
+
+// Fails where a path does not exist or an option makes no sense, where the two cannot be compared,
+// and where there is nothing to compare.
+Result<PairList> pair_paths(const Inputs& inputs,
+                            std::span<const capture::Layout> layouts = capture::layouts());
+
+}  // namespace ait::match

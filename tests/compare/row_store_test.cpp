@@ -1,0 +1,157 @@
+#include "compare/row_store.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include "columns_text.h"
+#include "compare/measure.h"
+#include "tensors.h"
+#include "test_files.h"
+
+namespace ait::compare {
+namespace {
+
+using formats::TempFolder;
+
+capture::TensorRecord record(const std::string& path, const std::string& rank) {
+  capture::TensorRecord out;
+  out.path = path;
+  out.rank = rank;
+  out.round = "3";
+  out.operation = "2_Layer/0_Linear";
+  out.type = "LinearOperation";
+  out.moment = capture::Moment::kBefore;
+  out.direction = capture::Direction::kInput;
+  out.index = 7;
+  out.call = 2;
+  return out;
+}
+
+// Rows of every kind: measured, failed, one-sided, sharded, described only.
+Row row_number(size_t i) {
+  const auto golden = floats({1, 2, static_cast<float>(i)});
+  const Options options{MetricCompat::kOwn, i % 3 == 0, 1};
+  Row row;
+  if (i % 5 == 4) {
+    row = measure(fail(Error(ErrorCode::kNotFound) << "no counterpart in golden-path."), golden,
+                  options);
+  } else if (i % 5 == 3) {
+    row = measure(golden, Content(formats::Description{DType::kBFloat16, {3}, false, {}}), options);
+  } else {
+    row = measure(golden, floats({1, 2, static_cast<float>(i) + 0.5F}), options);
+    row.golden.records = {record("run/golden/" + std::to_string(i) + ".pth", "0")};
+    row.certainty = match::Certainty::kLikely;
+    row.certainty_reason = "types and order fit";
+  }
+  row.actual.records = {record("run/my/" + std::to_string(i) + ".bin", "0"),
+                        record("run/my/" + std::to_string(i) + ".1.bin", "1")};
+  row.actual.transform.join = match::Join::kColumns;
+  row.token = std::to_string(i / 100);
+  row.phase = i < 100 ? match::Phase::kPrefill : match::Phase::kDecode;
+  row.subject.name = "2_Layer/" + std::to_string(i) + "_Linear";
+  row.subject.tensor = "outtensor0";
+  if (i % 2 == 0) row.subject.layer = static_cast<uint32_t>(i);
+  if (i % 7 == 0) row.subject.first_column = 64;
+  return row;
+}
+
+std::string store(const TempFolder& folder, size_t rows) {
+  auto writer = RowStoreWriter::create(folder.path().string(), "report.rows");
+  EXPECT_TRUE(writer) << writer.error().text();
+  for (size_t i = 0; i < rows; ++i) EXPECT_TRUE(writer->append(row_number(i)));
+  const auto path = writer->finish_beside((folder.path() / "report.csv").string());
+  EXPECT_TRUE(path) << path.error().text();
+  return path.value_or("");
+}
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(RowStore, GivesBackEveryFactInOrderAndByNumber) {
+  const TempFolder folder;
+  constexpr size_t kRows = 2 * kRowsPerBlock + 17;
+  const auto opened = RowStore::open(store(folder, kRows));
+  ASSERT_TRUE(opened) << opened.error().text();
+  ASSERT_EQ(opened->size(), kRows);
+  EXPECT_TRUE(opened->is_complete());
+  std::vector<Row> read;
+  std::vector<Row> written;
+  for (size_t i = 0; i < kRows; ++i) {
+    auto row = opened->at(i);
+    ASSERT_TRUE(row) << row.error().text();
+    written.push_back(row_number(i));
+    EXPECT_EQ(row->subject, written.back().subject);
+    EXPECT_EQ(row->phase, written.back().phase);
+    EXPECT_EQ(row->golden.kept, written.back().golden.kept);
+    EXPECT_EQ(row->actual.kept, written.back().actual.kept);
+    EXPECT_EQ(row->distance_at_least, written.back().distance_at_least);
+    EXPECT_EQ(row->actual.records.back().index, 7U);
+    EXPECT_EQ(row->actual.records.back().moment, capture::Moment::kBefore);
+    EXPECT_EQ(row->actual.transform, written.back().actual.transform);
+    if (row->comparison) {
+      EXPECT_EQ(row->comparison->golden.mean, written.back().comparison->golden.mean);
+    }
+    read.push_back(std::move(*row));
+  }
+  EXPECT_EQ(all_text(read), all_text(written));
+  EXPECT_EQ(opened->at(kRows - 1)->subject.name, written.back().subject.name);
+  EXPECT_EQ(opened->at(0)->subject.name, written.front().subject.name);
+  EXPECT_FALSE(opened->at(kRows));
+}
+
+TEST(RowStore, OfNoRowsIsAStore) {
+  const TempFolder folder;
+  const auto opened = RowStore::open(store(folder, 0));
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->size(), 0U);
+}
+
+TEST(RowStore, KeepsTheWholeBlocksOfAWriterThatWasKilled) {
+  const TempFolder folder;
+  const std::string whole = content(store(folder, 3 * kRowsPerBlock));
+  for (const size_t kept : {whole.size() - 1, whole.size() / 2, whole.size() / 3, size_t{16}}) {
+    const auto opened = RowStore::open(folder.write("cut.rows", whole.substr(0, kept)));
+    ASSERT_TRUE(opened) << kept;
+    EXPECT_FALSE(opened->is_complete());
+    EXPECT_EQ(opened->size() % kRowsPerBlock, 0U);
+    for (size_t i = 0; i < opened->size(); ++i) ASSERT_TRUE(opened->at(i));
+  }
+}
+
+TEST(RowStore, RefusesForeignFilesAndOtherVersions) {
+  const TempFolder folder;
+  EXPECT_FALSE(RowStore::open(folder.write("x.rows", "")));
+  EXPECT_FALSE(RowStore::open(folder.write("x.rows", "token_id,data_id\n1,2\n")));
+  std::string other = content(store(folder, 3));
+  other[8] = 2;
+  const auto opened = RowStore::open(folder.write("x.rows", other));
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().text().find("version 2"), std::string::npos);
+}
+
+TEST(RowStore, NoticesDamageWhereverItIs) {
+  const TempFolder folder;
+  const std::string whole = content(store(folder, 40));
+  std::mt19937 random(1);
+  for (int i = 0; i < 400; ++i) {
+    std::string damaged = whole;
+    const size_t at = 16 + random() % (damaged.size() - 16);
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
+    const auto opened = RowStore::open(folder.write("x.rows", damaged));
+    if (!opened) continue;
+    size_t good = 0;
+    for (size_t row = 0; row < opened->size(); ++row) good += opened->at(row) ? 1 : 0;
+    // Only the reserved bytes and an end that is no longer one leave the rows as they were.
+    if (opened->is_complete()) {
+      EXPECT_EQ(good, 0U) << "byte " << at;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ait::compare
