@@ -47,7 +47,7 @@ struct Kernel {
   std::vector<Operand> in, out;
 };
 
-class KernelOperation : public Operation {
+class ATB_API KernelOperation : public Operation {
  public:
   using Operation::Operation;
 

@@ -32,9 +32,9 @@ class ParamFields {
 
 using VisitParam = std::function<void(ParamFields&)>;
 
-std::string WriteParam(const VisitParam& visit);
+ATB_API std::string WriteParam(const VisitParam& visit);
 // Fails on text that is not a JSON object, keys that are not visited, and values of a wrong type.
-Status ReadParam(const std::string& type, const std::string& json, const VisitParam& visit);
+ATB_API Status ReadParam(const std::string& type, const std::string& json, const VisitParam& visit);
 
 template <class Param, class Base = KernelOperation>
 class ParamOperation : public Base {

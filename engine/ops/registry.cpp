@@ -6,30 +6,15 @@
 namespace atb {
 namespace {
 
-using Maker = std::unique_ptr<Operation> (*)();
-constexpr std::array<std::pair<const char*, Maker>, 16> kMakers{{
-    {"ActivationOperation", MakeActivation},
-    {"AllGatherOperation", MakeAllGather},
-    {"AllReduceOperation", MakeAllReduce},
-    {"ConcatOperation", MakeConcat},
-    {"ElewiseOperation", MakeElewise},
-    {"GatherOperation", MakeGather},
-    {"LayerNormOperation", MakeLayerNorm},
-    {"LinearOperation", MakeLinear},
-    {"PagedAttentionOperation", MakePagedAttention},
-    {"ReshapeAndCacheOperation", MakeReshapeAndCache},
-    {"RmsNormOperation", MakeRmsNorm},
-    {"RopeOperation", MakeRope},
-    {"SelfAttentionOperation", MakeSelfAttention},
-    {"SoftmaxOperation", MakeSoftmax},
-    {"SplitOperation", MakeSplit},
-    {"TransposeOperation", MakeTranspose},
-}};
+#define AIT_LIST_MAKER(name) OperationMaker{#name "Operation", Make##name},
+constexpr std::array kMakers = {AIT_ENGINE_OPERATIONS(AIT_LIST_MAKER)};
+#undef AIT_LIST_MAKER
 
 }  // namespace
 
-CreateResult CreateOperation(const std::string& type, const std::string& param_json) {
-  for (const auto& [name, make] : kMakers) {
+CreateResult CreateOperation(const std::string& type, const std::string& param_json,
+                             std::span<const OperationMaker> among) {
+  for (const auto& [name, make] : among) {
     if (type != name) continue;
     auto operation = make();
     if (auto status = operation->UpdateParam(param_json); !status.ok()) return {nullptr, status};
@@ -38,10 +23,14 @@ CreateResult CreateOperation(const std::string& type, const std::string& param_j
   return {nullptr, InvalidParam("there is no operation type " + type)};
 }
 
+CreateResult CreateOperation(const std::string& type, const std::string& param_json) {
+  return CreateOperation(type, param_json, kMakers);
+}
+
 std::vector<std::string> OperationTypes() {
   std::vector<std::string> types;
   types.reserve(kMakers.size());
-  for (const auto& maker : kMakers) types.emplace_back(maker.first);
+  for (const OperationMaker& maker : kMakers) types.emplace_back(maker.type);
   return types;
 }
 
