@@ -51,7 +51,8 @@ def expected_metrics(golden, actual):
 
 
 def read_report(folder):
-    (report,) = folder.iterdir()
+    (report,) = folder.glob("*.csv")
+    assert {path.name for path in folder.iterdir()} == {report.name, f"{report.stem}.rows"}
     with report.open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     return report, rows
@@ -110,7 +111,8 @@ def test_reports_and_their_folders_are_for_the_group_only(compare, pair, tmp_pat
 def test_two_reports_of_one_second_are_two_files(compare, pair, tmp_path):
     for _ in range(5):
         assert compare("-o", "out").returncode == 0
-    assert len(list((tmp_path / "out").iterdir())) == 5
+    assert len(list((tmp_path / "out").glob("*.csv"))) == 5
+    assert len(list((tmp_path / "out").glob("*.rows"))) == 5
 
 
 def test_extended_columns_follow_the_reason(compare, pair, tmp_path):

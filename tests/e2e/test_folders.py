@@ -111,7 +111,7 @@ def test_reports_are_the_same_for_any_number_of_threads(ait, folders):
     for threads in (1, 2, 8):
         out = folders / f"out{threads}"
         assert ait("llm", "compare", "-gp", "golden", "-mp", "my", "-o", out, "--extended", "--threads", threads).returncode == 0
-        (path,) = out.iterdir()
+        (path,) = out.glob("*.csv")
         texts.add(path.read_bytes())
     assert len(texts) == 1
 
@@ -210,7 +210,9 @@ def test_reports_are_never_overwritten(ait, tmp_path):
     manual_mapping(tmp_path)
     for _ in range(3):
         assert ait("llm", "compare", "-gp", "ait_dump/12_0", "-o", "out").returncode == 0
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["cmp_report.csv", "cmp_report_1.csv", "cmp_report_2.csv"]
+    stems = ["cmp_report", "cmp_report_1", "cmp_report_2"]
+    names = sorted(p.name for p in (tmp_path / "out").iterdir())
+    assert names == sorted(f"{stem}.{kind}" for stem in stems for kind in ("csv", "rows"))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1, 2]", '{"1": 3'])
@@ -267,7 +269,7 @@ def test_ctrl_c_leaves_a_valid_report_marked_as_partial(program, tmp_path):
     rows = read_report(tmp_path / "out", "ait_cmp_report_*_partial.csv")
     assert 0 < len(rows) < 8000
     assert list(rows) == [f"{i}.npy" for i in range(len(rows))]
-    assert len(list((tmp_path / "out").iterdir())) == 1
+    assert sorted(p.suffix for p in (tmp_path / "out").iterdir()) == [".csv", ".rows"]
 
 
 def test_a_killed_comparison_leaves_no_report_and_the_next_works(program, ait, tmp_path):
