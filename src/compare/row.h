@@ -27,7 +27,10 @@ struct Side {
   Shape shape;
   std::optional<metrics::Side> statistics;
 
-  bool is_missing() const { return records.empty() || lacks_member; }
+  // A mapping may name an empty path, which is no tensor either.
+  bool is_missing() const {
+    return records.empty() || lacks_member || records.front().path.empty();
+  }
   bool was_read() const { return dtype.has_value(); }
   // It holds a NaN or an infinity, as far as is known.
   bool has_non_finite() const;
