@@ -11,8 +11,8 @@ namespace ait::match {
 
 // Every record of either side is in exactly one pair; those without a partner stand alone. Names
 // that differ only in their file extension ("a/x.pth", "a/x.bin") belong together where that is
-// unambiguous. In golden's order, what only the other side has in its place by name; data_id counts
-// from 0.
+// unambiguous. In golden's order, what only the other side has in its place by name; data_id is the
+// operation's name.
 std::vector<Pair> pair_by_name(const capture::Capture& golden, const capture::Capture& actual);
 
 }  // namespace ait::match
