@@ -7,12 +7,13 @@ target_compile_options(ait_warnings INTERFACE
   # g++ 12 sees overlapping copies in "text" + std::string where there are none (GCC bug 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 
-# ait_library(name SOURCES a.cpp … [DEPS lib …] [LINK third::party …])
+# ait_library(name SOURCES a.cpp … [HEADERS a.h …] [DEPS lib …] [LINK third::party …])
 #
-# Declares src/<name> as the target ait::<name>. DEPS are the ait libraries it may include; the test
-# `architecture` reads the same lists and fails on an undeclared #include "library/…".
+# Declares src/<name> as the target ait::<name>. HEADERS are those that it offers to others, all others are its own;
+# DEPS are the ait libraries whose headers it includes. The test `architecture` reads the same lists and fails on any
+# other #include "library/…".
 function(ait_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS;LINK" ${ARGN})
   add_library(ait_${name} STATIC ${ARG_SOURCES})
   add_library(ait::${name} ALIAS ait_${name})
   target_include_directories(ait_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
@@ -21,6 +22,9 @@ function(ait_library name)
     target_link_libraries(ait_${name} PUBLIC ait::${dep})
   endforeach()
   target_link_libraries(ait_${name} PUBLIC ${ARG_LINK})
+  if(ARG_HEADERS)
+    target_sources(ait_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${ARG_HEADERS})
+  endif()
 endfunction()
 
 # ait_test(name SOURCES a_test.cpp … DEPS lib … [LABELS slow …] [LINK third::party …])
