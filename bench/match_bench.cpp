@@ -1,9 +1,9 @@
 // Reading and pairing dumps of an acceleration library with many rounds and ranks.
 //
 //   match_bench list FOLDER                 lists a dump
-//   match_bench match RANKS ROUNDS LAYERS   pairs two runs of that size and makes every pair; no
-//   files are needed, as
-//                                           both have the same graph
+//   match_bench match RANKS ROUNDS LAYERS   pairs two runs of that size and makes every pair
+//
+// Pairing needs no files, as both runs have the same graph.
 //
 // Prints one JSON line.
 #include <chrono>

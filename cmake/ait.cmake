@@ -1,4 +1,5 @@
 # Helpers that every CMakeLists.txt of ait uses, and the warnings all of them build with.
+include(GNUInstallDirs)
 
 add_library(ait_warnings INTERFACE)
 target_compile_options(ait_warnings INTERFACE
@@ -7,20 +8,29 @@ target_compile_options(ait_warnings INTERFACE
   # g++ 12 sees overlapping copies in "text" + std::string where there are none (GCC bug 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 
-# ait_library(name SOURCES a.cpp … [DEPS lib …] [LINK third::party …])
+# ait_library(name SOURCES a.cpp … [HEADERS a.h …] [DEPS lib …] [LINK third::party …])
 #
-# Declares src/<name> as the target ait::<name>. DEPS are the ait libraries it may include; the test
-# `architecture` reads the same lists and fails on an undeclared #include "library/…".
+# Declares src/<name> as the target ait::<name>. HEADERS are those that it offers to others, all others are its own;
+# DEPS are the ait libraries whose headers it includes. The test `architecture` reads the same lists and fails on any
+# other #include "library/…". A library that offers headers is installed with them (install.cmake).
 function(ait_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS;LINK" ${ARGN})
   add_library(ait_${name} STATIC ${ARG_SOURCES})
   add_library(ait::${name} ALIAS ait_${name})
-  target_include_directories(ait_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(ait_${name} PRIVATE ait_warnings)
+  target_compile_features(ait_${name} PUBLIC cxx_std_20)
+  target_include_directories(ait_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  target_link_libraries(ait_${name} PRIVATE $<BUILD_INTERFACE:ait_warnings>)
   foreach(dep IN LISTS ARG_DEPS)
     target_link_libraries(ait_${name} PUBLIC ait::${dep})
   endforeach()
   target_link_libraries(ait_${name} PUBLIC ${ARG_LINK})
+  if(ARG_HEADERS)
+    target_sources(ait_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${ARG_HEADERS})
+    set_target_properties(ait_${name} PROPERTIES EXPORT_NAME ${name})
+    install(TARGETS ait_${name} EXPORT ait
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+      FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ait COMPONENT development)
+  endif()
 endfunction()
 
 # ait_test(name SOURCES a_test.cpp … DEPS lib … [LABELS slow …] [LINK third::party …])

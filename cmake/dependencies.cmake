@@ -1,4 +1,5 @@
-# Third-party libraries, each found once and named here; dependencies come from packages/apt.txt.
+# Third-party libraries, each found once and named here; dependencies come from packages/apt.txt. What an installed
+# library links stands in aitConfig.cmake, too.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(CLI11 REQUIRED)

@@ -1,6 +1,7 @@
-// The interface that the acceleration library calls, as spec'd by its header: compiled twice, once
-// for each string ABI, into one shared object. Names without strings are the same in both and
-// come from the copy with AIT_PROBE_PLAIN_NAMES. Only inline code of the standard library is used.
+// The interface that the acceleration library calls, as its header declares it: compiled twice,
+// once for each string ABI, into one shared object. Functions without strings have the same name in
+// both and come from the copy with AIT_PROBE_PLAIN_NAMES. Only inline code of the standard library
+// is used.
 #include <cstdint>
 #include <string>
 #include <vector>

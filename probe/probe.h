@@ -2,10 +2,15 @@
 // takes what it hands over. It records and never analyses; everything clever happens afterwards, in
 // the launcher.
 //
-// It lives in someone else's process. Nothing here throws, prints to stdout, or does anything
-// before the library's first call; what goes wrong is said once on stderr and counted in the ledger
-// (record/ledger.h), and the host runs on. All functions may be called from many threads, and in
-// forked children.
+// It lives in someone else's process. Nothing here throws or prints to stdout; until the library's
+// first call nothing happens but that fork handlers are registered. What goes wrong is said once on
+// stderr and counted in the ledger (record/ledger.h), and the host runs on. All functions may be
+// called from many threads, and in forked children.
+//
+// This is the main header of the probe. `ait llm dump --exec program` preloads it and says by the
+// environment what is wanted (settings.h); tests/probe/guest_test.cpp calls it as a host does. A
+// further function of the library's interface is declared and defined in abi.cpp, does its work
+// here, and stands in the list of tests/probe/check_symbols.py.
 #pragma once
 
 #include <cstddef>

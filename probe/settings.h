@@ -1,5 +1,5 @@
-// What the launcher asked for, read once from the environment. The variables are those of
-// docs/dump.md; whoever sets them by hand gets the same.
+// What the launcher asked for, read once from the environment. read_settings in settings.cpp has
+// the names of all variables; whoever sets them by hand gets the same.
 #pragma once
 
 #include <cstddef>

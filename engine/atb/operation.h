@@ -1,11 +1,14 @@
 // Operations: what a model is made of, and what a probe watches.
 //
 //   auto made = CreateOperation("LinearOperation", R"({"hasBias":false})");
-//   if (!made.status.ok()) …                                 // made.status.message() says why
+//   if (!made.status.ok()) return made.status;  // its message() says why
 //   VariantPack pack{{x, weight}, {y}};
 //   uint64_t bytes = 0;
-//   if (auto s = made.operation->Setup(pack, bytes, context); !s.ok()) …
-//   if (auto s = made.operation->Execute(pack, workspace, bytes, context); !s.ok()) …
+//   if (auto status = made.operation->Setup(pack, bytes, context); !status.ok()) return status;
+//   std::vector<uint8_t> workspace(bytes);
+//   return made.operation->Execute(pack, workspace.data(), bytes, context);
+//
+// tests/engine/example_test.cpp runs this example.
 //
 // Setup sees shapes, Execute sees data; both must be given the same shapes. An operation either has
 // children (GraphOperation), or kernels (KernelOperation), or talks to other processes. Every one
@@ -13,6 +16,9 @@
 // children by their place in the parent.
 //
 // Operations are used by one thread at a time; different operations may run in different threads.
+//
+// This is the main header of the engine. A new operation is a class in ops/ that derives from
+// ParamOperation (ops/params.h), its maker in ops/registry.h, and its line in ops/registry.cpp.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 //   auto model = Llama::Load("folder", {.type = ModelType::kFp16});
 //   if (!model) return fail(model.error());
-//   auto logits = (*model)->Prefill({{1, 15, 7}, {2, 9}}, 8);   // room for 8 more tokens each
+//   auto logits = (*model)->Prefill({{1, 15, 7}, {2, 9}}, 8);  // room for 8 more tokens each
 //   logits = (*model)->Decode({next_of_first, next_of_second});
 //
 // Logits are batch x vocabulary, row-major, the last token of each sequence. Not for several

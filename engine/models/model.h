@@ -1,10 +1,10 @@
 // A model: top-level operations that hand tensors to each other, run one after another.
 //
-//   Model model("LlamaPrefillModel", {"tokens"}, {"logits"});
+//   Model model("LlamaPrefillModel", 0, {"tokens"}, {"logits"});
 //   model.AddWeight("embedding", tensor);
 //   model.AddNode(std::move(operation), {"embedding", "tokens"}, {"hidden"});
-//   std::vector<Tensor> out;
-//   auto status = model.Execute({tokens}, out, context);   // out lives until the next Execute
+//   std::vector<atb::Tensor> out;
+//   auto status = model.Execute({tokens}, out, context);  // out lives until the next Execute
 //
 // After each execution the probe is offered the model's topology.
 #pragma once

@@ -1,3 +1,7 @@
+// The extension ait_llm._native: one file pair for each of the libraries that Python sees (files.h,
+// measure.h, …), each with a bind_x() that is called here. A new one is such a pair, its line
+// below, and its types in ait_llm/_native.pyi; tests/python/ holds the examples. Errors leave as
+// exceptions (errors.h), tensors are Operands (operand.h).
 #include <nanobind/nanobind.h>
 
 #include "errors.h"

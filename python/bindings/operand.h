@@ -18,8 +18,7 @@ struct Operand {
   const std::byte* data;
   size_t elements;
   bool byte_swapped;
-  std::shared_ptr<const void>
-      owner;  // of a file's bytes; memory of Python's is kept alive by nanobind
+  std::shared_ptr<const void> owner;  // of a file's bytes; nanobind keeps Python's memory alive
 
   explicit Operand(const Tensor& tensor);
   Operand(uintptr_t address, std::string_view dtype_name, Shape shape_of, Strides strides_of,

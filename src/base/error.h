@@ -1,17 +1,23 @@
 // How every part of ait says that something went wrong.
 //
-//   Result<Tensor> read(const std::string& path) {
-//     if (bytes < kHeaderBytes)
-//       return Error(ErrorCode::kCorrupt, path, 0) << "the npy header is cut off after " << bytes
-//       << " bytes";
-//     …
+//   Result<std::string> read_magic(const std::string& path) {
+//     auto file = MappedFile::open(path);
+//     if (!file) return fail(file.error());  // passed on as it is
+//     const auto bytes = (*file)->bytes();
+//     if (bytes.size() < 6)
+//       return fail(Error(ErrorCode::kCorrupt, path, bytes.size())
+//                   << "6 bytes were expected; the file was probably cut short");
+//     return std::string(reinterpret_cast<const char*>(bytes.data()), 6);
 //   }
-//   auto tensor = read(path);
-//   if (!tensor) return tensor.error().text();   // "x.npy: the npy header is cut off … (at byte
-//   0)"
+//
+// error().text() is then "x.npy: 6 bytes were expected; the file was probably cut short (at byte
+// 4)". tests/base/example_test.cpp runs this example.
 //
 // Everything that reads outside data returns Result. A message is one sentence: what is wrong, what
 // was expected, and what to do. Exceptions are left to bad_alloc and the standard library.
+//
+// This is the main header of `base`. The others: mapped_file.h (bytes of files), checked.h (sizes
+// from outside), parallel.h (loops on several threads), log.h (messages to a person).
 #pragma once
 
 #include <cstdint>
@@ -23,6 +29,8 @@
 
 namespace ait {
 
+// A caller tells failures apart by these; python/bindings/errors.cpp gives each its exception
+// class.
 enum class ErrorCode : uint8_t {
   kNotFound,     // the path does not exist
   kUnreadable,   // it exists but cannot be opened, read or mapped; a folder where a file is meant
@@ -81,14 +89,14 @@ class Error {
 template <typename T>
 using Result = tl::expected<T, Error>;
 
-// `return fail(error)` where the compiler cannot convert Error to Result by itself.
+// What a function that returns a Result returns on failure: an Error alone does not become one.
 inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
 
 // What errno says, as words: "No space left on device".
 std::string system_message(int error_number);
 
-// Text of outside origin made fit for one line of a terminal: control bytes become \xNN, long text
-// is cut.
+// Text of outside origin made fit for one line of a terminal: control bytes become \xNN, and text
+// longer than `max_bytes` is cut.
 std::string printable(std::string_view text, size_t max_bytes = 200);
 
 }  // namespace ait

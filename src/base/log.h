@@ -1,5 +1,5 @@
-// Messages to the person at the terminal: stderr only, one line each, never from the libraries
-// below cli.
+// Messages to the person at the terminal: stderr only, one line each. Only commands call these: a
+// library returns what it has to say.
 //
 //   log_info(fmt::format("{} pairs to compare", n));
 #pragma once
@@ -12,8 +12,8 @@ namespace ait {
 
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
 
-// Accepts the seeds' spellings: debug, info, warning, warn, error, fatal, critical (the last two as
-// error).
+// Accepts the old tools' spellings: debug, info, warning, warn, error, fatal, critical. The last
+// two count as error.
 std::optional<LogLevel> parse_log_level(std::string_view name);
 void set_log_level(LogLevel level);
 

@@ -3,8 +3,7 @@
 //   auto file = OutputFile::create("out", "ait_cmp_report_20250102030405.csv");
 //   if (!file) return fail(file.error());
 //   if (auto ok = file->write(text); !ok) return fail(ok.error());
-//   auto path = file->finish();     // "out/ait_cmp_report_20250102030405.csv", or …_1.csv where
-//   that existed
+//   auto path = file->finish();  // that name in "out", or …_1.csv where it existed
 //
 // Written under a temporary name beside the target and renamed by finish(). Without finish()
 // nothing is left behind: the destructor removes the temporary file, and so does

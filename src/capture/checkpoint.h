@@ -2,8 +2,10 @@
 // folder of such files with or without an index.
 //
 //     model.safetensors
-//     model-00001-of-00002.safetensors …  model.safetensors.index.json    {"weight_map": {"name":
-//     "file", …}} pytorch_model-00001-of-00002.bin …  pytorch_model.bin.index.json
+//     model-00001-of-00002.safetensors …   model.safetensors.index.json
+//     pytorch_model-00001-of-00002.bin …   pytorch_model.bin.index.json
+//
+// An index is {"weight_map": {"name of a tensor": "name of its file", …}}.
 //
 // Each tensor is a record: operation and member are its name.
 #pragma once

@@ -20,8 +20,8 @@ struct PrintText {
   bool asked_for = true;
 };
 
-using Command = std::variant<PrintText, CompareOptions, AclcmpOptions, DumpOptions, ErrcheckOptions, ShowOptions,
-                             DemoOptions, DoctorOptions>;
+using Command = std::variant<PrintText, CompareOptions, AclcmpOptions, DumpOptions, ErrcheckOptions,
+                             ShowOptions, DemoOptions, DoctorOptions>;
 
 // `program` is the name in the help: "ait" or "msit". Sets the log level where -l gives one. kUsage
 // with one line that says where the help is.

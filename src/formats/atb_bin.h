@@ -4,8 +4,7 @@
 // Layout:
 //
 //   1. header lines "name=value", each ended by "\n" ("\r\n" is accepted), in any order; names with
-//   '$' belong
-//      to the container, the others to the tensor; unknown names are ignored:
+//      '$' belong to the container, the others to the tensor; unknown names are ignored:
 //        $Version=1.0
 //        $Object.Count=1             0 in a file that only describes or only holds statistics
 //        $Object.Length=12           bytes of all data
@@ -18,8 +17,8 @@
 //   2. the line "$End=1", which ends the header
 //   3. the data, row-major, little-endian, in the tensor's own storage format
 //
-// Old probes append, so a path written twice holds two records: the first is read and the note says
-// so.
+// Old probes append, so a path written twice holds two records: the first is read, and the note
+// says so.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// numpy's .npy: one array. Written by numpy.save, by `ait llm convert` and, inside zip archives, by
-// numpy.savez.
+// numpy's .npy: one array. Written by numpy.save, by ait itself (write.h) and, inside zip archives,
+// by numpy.savez.
 //
 // Layout:
 //
@@ -7,16 +7,15 @@
 //   2. 2 bytes: version, major then minor: 1.0, 2.0 or 3.0
 //   3. header length, little-endian: 2 bytes in version 1.0, 4 bytes in 2.0 and 3.0
 //   4. that many bytes of text (3.0: UTF-8, else latin-1): a Python dict with exactly the keys
-//   'descr',
-//      'fortran_order' and 'shape', padded with spaces, ended by a line feed:
+//      'descr', 'fortran_order' and 'shape', padded with spaces, ended by a line feed:
 //        {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 //      Python 2 wrote the dimensions as 2L and 3L. numpy pads so that the data starts at a multiple
 //      of 64 (older ones: 16), but nothing relies on it.
 //   5. the elements without gaps, in C order or Fortran order, in the byte order of 'descr'
 //
 // Object arrays are pickled Python and are never loaded. ml_dtypes' bfloat16 and fp8 arrays are
-// written as
-// '<V2', '<V1' or '<f1', which does not say what they hold: they are refused with advice.
+// written as '<V2', '<V1' or '<f1', which does not say what they hold: they are refused with
+// advice.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // arguments were meant for torch._utils._rebuild_tensor_v2"), and a name that is not on a short
 // allow-list ends the reading with kRefused.
 //
-//   auto document = pickle::parse(bytes, {path, offset_of_bytes});
+//   auto document = pickle::parse(bytes, {path, offset_bytes});
 //   if (document->kind(document->root()) == pickle::Kind::kDict)
 //     for (pickle::Id item : document->items(document->root())) …   // key, value, key, value
 //
@@ -63,8 +63,7 @@ enum class GlobalKind : uint8_t {
   kRebuildTensorV3,    // (…, requires_grad, hooks, dtype, metadata)
   kRebuildWrapped,     // (tensor, …): parameters
   kRebuildFromType,    // (function, type, arguments, state)
-  kUnsupportedTensor,  // known, but not a plain tensor: sparse, quantised, nested, meta, numpy
-                       // arrays
+  kUnsupportedTensor,  // known, but no plain tensor: sparse, quantised, nested, meta, numpy arrays
 };
 
 struct Global {
@@ -80,8 +79,8 @@ using Id = uint32_t;
 // Where the bytes come from, for error messages.
 struct Source {
   std::string path;
-  uint64_t offset_bytes =
-      Error::kNoOffset;  // of the first byte in that file, if it lies there as it is
+  // Of the first byte in that file, if it lies there as it is.
+  uint64_t offset_bytes = Error::kNoOffset;
 };
 
 class Document {

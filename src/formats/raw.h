@@ -3,8 +3,7 @@
 //
 // Layout:
 //
-//   1. the elements without gaps, row-major, little-endian; type and shape are known only to the
-//   caller
+//   1. the elements without gaps, row-major, little-endian; only the caller knows type and shape
 //
 // Never sniffed: used where a RawLayout is given.
 #pragma once

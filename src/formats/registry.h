@@ -1,11 +1,19 @@
 // One door to every file format that ait reads. The content decides, never the file's name.
 //
-//   auto file = open_tensor_file("layer.pth");
-//   if (!file) return fail(file.error());
-//   for (size_t i = 0; i < (*file)->size(); ++i)
-//     if (auto tensor = (*file)->load(i)) use((*file)->name(i), *tensor);
+//   auto file = open_tensor_file(path);
+//   if (!file) return fail(file.error());  // no such file, or of no known format
+//   for (size_t i = 0; i < (*file)->size(); ++i) {
+//     auto tensor = (*file)->load(i);
+//     if (!tensor) return fail(tensor.error());  // this one is damaged, the others may be whole
+//     shapes[(*file)->name(i)] = tensor->shape();
+//   }
 //
-// A new format is one file pair beside this one and one line in registry.cpp.
+// tests/formats/example_test.cpp runs this example.
+//
+// This is the main header of `formats`; write.h is the way back. A new format is one file pair
+// beside this one that has a sniff() and an open() (npy.h is a model), one line in registry.cpp,
+// one page in docs/formats/, one fuzz target in fuzz/ and one folder of hostile files in
+// tests/attacks/.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +54,7 @@ class TensorFile {
 
   virtual std::string_view format() const = 0;  // "npy", "torch", …: as printed by `ait show`
   virtual size_t size() const = 0;
-  // Where the tensor stands in the file: "" for a bare tensor, "layers.0.weight", "[1].mask" for
+  // Where the tensor stands in the file: "" for a bare tensor, "layers.0.weight" or "[1].mask" for
   // nested ones.
   virtual std::string name(size_t index) const = 0;
   virtual Result<Tensor> load(size_t index) const = 0;
@@ -72,7 +80,8 @@ Result<std::unique_ptr<TensorFile>> open_tensor_file(
 Result<Tensor> load_single(const std::string& path, std::string_view name = {},
                            const std::optional<RawLayout>& raw = std::nullopt);
 
-// Each reader's own door, called by open_tensor_file after its sniffer said yes.
+// One line of the registry: open_tensor_file calls `open` of the first format whose `sniff` says
+// yes.
 struct Format {
   std::string_view name;
   bool (*sniff)(std::span<const std::byte> bytes);

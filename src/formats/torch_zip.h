@@ -2,9 +2,8 @@
 //
 //   1. <folder>/data.pkl     a pickle that describes the tensors
 //   2. <folder>/byteorder    "little" or "big"; absent in old files, which are little-endian
-//   3. <folder>/data/<key>   one storage each, stored without compression and therefore mapped in
-//   place
-//   4. <folder>/version and others that do not matter here
+//   3. <folder>/data/<key>   one storage each, not compressed and therefore mapped in place
+//   4. <folder>/version      and others that do not matter here
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Writing tensors, through the library that also writes dumps (record/).
 //
 //   const NamedTensor one{"", tensor};
-//   auto format = file_format_of(path);            // by the path's extension
+//   auto format = file_format_of(path);  // by the path's extension
 //   if (auto done = write_tensor_file(path, {&one, 1}, *format); !done) return fail(done.error());
 //
 // The file appears whole or not at all. Bytes that already lie in row-major order are written from

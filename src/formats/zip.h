@@ -1,20 +1,17 @@
 // Zip archives as torch.save and numpy.savez write them, read over a mapping.
 //
 //   auto archive = ZipArchive::open(file);
-//   for (const ZipMember& member : archive->members()) …
-//   auto bytes = archive->contents(member);   // stored: a look into the mapping; deflated: a
-//   temporary mapping
+//   const ZipMember* member = archive->find("x.npy");  // null if there is none
+//   auto contents = archive->contents(*member);        // stored: in place; deflated: a copy
 //
 // Layout, all numbers little-endian:
 //
 //   1. per member: local header "PK\3\4", 30 bytes, then name, extra field and the data
 //   2. central directory: per member "PK\1\2", 46 bytes, then name, extra field and comment; the
-//   extra field
-//      0x0001 holds, in this order, those of uncompressed size, compressed size and header offset
-//      that are all ones in the fixed part (zip64)
+//      extra field 0x0001 holds, in this order, those of uncompressed size, compressed size and
+//      header offset that are all ones in the fixed part (zip64)
 //   3. zip64 only: end record "PK\6\6", 56 bytes, and its locator "PK\6\7", 20 bytes
-//   4. end record "PK\5\6", 22 bytes, then a comment of at most 65 535 bytes up to the end of the
-//   file
+//   4. end record "PK\5\6", 22 bytes, then a comment of at most 65 535 bytes to the file's end
 //
 // Only the central directory is trusted for sizes; local headers are used to find where the data
 // starts. Zip64 is understood; encryption, spanning and other methods are refused. Nothing is ever
@@ -40,8 +37,7 @@ inline constexpr uint64_t kMaxInflateRatio = 1032;
 struct ZipMember {
   std::string name;
   uint64_t header_offset_bytes = 0;
-  uint64_t end_offset_bytes =
-      0;  // where the next member or the directory starts: the data ends before
+  uint64_t end_offset_bytes = 0;  // where the next member or the directory starts; data ends before
   uint64_t compressed_bytes = 0;
   uint64_t uncompressed_bytes = 0;
   uint32_t crc32 = 0;

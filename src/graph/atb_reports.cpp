@@ -138,8 +138,8 @@ class Namer {
 
 struct ReportedGraph {
   std::string name;
-  std::optional<RawNode>
-      graph;  // nothing where the report is damaged: there was an operation all the same
+  // Nothing where the report is damaged: there was an operation all the same.
+  std::optional<RawNode> graph;
   bool taken = false;
 };
 

@@ -1,13 +1,14 @@
-// What the acceleration library reports of itself while it runs, and how topology files become of
-// it.
+// What the acceleration library reports of itself while it runs, and how that becomes topology
+// files.
 //
 // A graph is reported once for each top-level operation, when it is first set up. Its tensors are
 // positions in a list:
 //
-//   {"inTensorNum":3,"internalTensorNum":1,"nodes":[{"inTensorIds":[0,1],"opName":"LinearOperation_4_0",
-//    "outTensorIds":[4],…},…],"opName":"TinyLayer_4","opType":"TinyLayer","outTensorNum":1,"param":""}
+//   {"inTensorNum":3,"internalTensorNum":1,
+//    "nodes":[{"inTensorIds":[0,1],"opName":"LinearOperation_4_0","outTensorIds":[4],…},…],
+//    "opName":"TinyLayer_4","opType":"TinyLayer","outTensorNum":1,"param":""}
 //
-// A model is reported when it has run. Its tensors have names, but its nodes are types without
+// A model is reported when it has run. Its tensors have names, but its nodes are types without a
 // number:
 //
 //   {"modelName":"TinyModel","inTensors":["TinyModel_input_0"],…,

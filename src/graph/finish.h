@@ -1,8 +1,8 @@
 // Turns what a probe left behind during a run into the topology files of a dump.
 //
-//   auto finished = finish_topologies(scratch, "out/ait_dump", {.layers = true, .models = true,
-//   .onnx = true}); if (!finished) return fail(finished.error()); for (const Error& problem :
-//   finished->problems) warn(problem.text());
+//   auto finished = finish_topologies(scratch, "out/ait_dump", {.layers = true, .onnx = true});
+//   if (!finished) return fail(finished.error());
+//   for (const Error& problem : finished->problems) log_warning(problem.text());
 //
 // The scratch folder holds, of every process that was recorded, {pid}.graph.{seq}.json and
 // {pid}.model.{seq}.json: the name under which something was reported, a line end, and the report

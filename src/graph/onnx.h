@@ -2,22 +2,19 @@
 //
 //   auto file = convert_to_onnx("ait_dump/layer/4711/DecoderLayer_2.json", 1);
 //   if (!file) return fail(file.error());
-//   show(file->path);                                // …/DecoderLayer_2.onnx
+//   open_in_viewer(file->path);  // ait_dump/layer/4711/DecoderLayer_2.onnx
 //
 // Onnx's checker accepts every result; no runtime can execute it, because the operations are not
 // ONNX's own. They are in the domain kOnnxDomain.
 //
 //   node      name = opName, op_type = opType, attributes from param (docs/topology.md)
 //   tensor    its name. ONNX lets a name be written once, so a tensor that is written again, in
-//   place,
-//             goes on as name#1, name#2 …, and whoever reads it later reads the newest
+//             place, goes on as name#1, name#2 …, and whoever reads it later reads the newest
 //   input     the root's inputs and weights, then whatever else is read without having been written
 //   output    the root's outputs, in their last version. Where the root lists no tensors at all,
-//   what
-//             its children write and none of them reads afterwards
+//             what its children write and none of them reads afterwards
 //   type      from the table of operations where it has the tensor. ONNX has no tensor type without
-//   a
-//             shape for inputs and outputs, so where nothing is known the type is opaque,
+//             a shape for inputs and outputs, so where nothing is known the type is opaque,
 //             ait.unrecorded
 #pragma once
 

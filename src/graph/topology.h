@@ -1,14 +1,20 @@
 // What a recorded run consists of: operations, the tensors between them, and what contains what.
 //
-//   auto topology = read_topology("ait_dump/model/4711/LlamaModel.json");     // atb_json.h
-//   walk(topology->root, [](const Node& node, std::span<const Node* const> parents) {
-//     if (node.is_leaf()) print(parents.size(), node.type, ids_of(node));     // 2,
-//     "LinearOperation", {3, 1}
+//   auto topology = read_topology(path);  // "ait_dump/model/4711/LlamaModel.json", by atb_json.h
+//   if (!topology) return fail(topology.error());
+//   walk(topology->root, [&](const Node& node, std::span<const Node* const> parents) {
+//     if (node.is_leaf()) leaves.push_back({node.type, ids_of(node), parents.size()});
 //   });
+//
+// gives {"LinearOperation", {3, 1}, 2} for the second operation of a model's layer 3.
+// tests/graph/example_test.cpp runs this example.
 //
 // Tensors are names: two nodes are connected where one writes a name that the other reads. A node
 // and its children speak of the same tensors by the same names. A tensor may be written more than
 // once (in place); the order of the nodes is the order in which they run.
+//
+// This is the main header of `graph`. A new kind of topology file is a file pair like atb_json.h
+// whose reader returns a Topology; onnx.h then shows it, too.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,17 @@
 // The life of a command that ait runs for somebody: it has the terminal, ait waits.
 //
-//   auto end = run_child("/bin/bash", {"bash", "run.sh"}, environment);
-//   if (!end) …                       // it could not be started
-//   return end->status();
+//   auto words = split_command(exec);  // "sh -c 'exit 3'", command_words.h
+//   if (!words) return fail(words.error());
+//   auto program = find_program(words->front(), "/usr/bin:/bin");  // program.h
+//   if (!program) return fail(program.error());
+//   Environment environment = Environment::of_this_process();
+//   environment.set("ATB_OUTPUT_DIR", "/out/");
+//   auto end = run_child(program->path, *words, environment);
+//   if (!end) return fail(end.error());  // it could not be started
+//   return end->status();                // 3
+//
+// tests/launch/example_test.cpp runs this example. This is the main header of `launch`; preload.h
+// puts a probe into the environment, process.h finds what the command has left running.
 #pragma once
 
 #include <string>

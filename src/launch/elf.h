@@ -1,7 +1,7 @@
 // What an ELF file says about itself, as far as preloading needs to know.
 //
 //   auto facts = read_elf("/bin/sh");
-//   if (facts && !facts->has_loader) …          // static: LD_PRELOAD has no effect
+//   if (facts && !facts->has_loader) return Obstacle::kStatic;  // LD_PRELOAD has no effect
 //
 // Headers and symbols are read where they lie, every offset checked against the file.
 #pragma once

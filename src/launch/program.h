@@ -1,9 +1,9 @@
 // Which file a command will make the kernel run, and whether a preload can reach it.
 //
 //   auto program = find_program("run.sh", "/usr/bin:/bin");
-//   program->path        "/usr/bin/run.sh"
-//   program->runs        "/bin/bash", what its first line names
-//   program->obstacle    Obstacle::kNone
+//   program->path;      // "/usr/bin/run.sh"
+//   program->runs;      // "/bin/bash", what its first line names
+//   program->obstacle;  // Obstacle::kNone
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What the data of one stretch of two programs say about who corresponds to whom.
 //
 //   Evidence evidence = weigh(golden_side, actual_side);
-//   for (each value g of golden, a of actual) if (evidence.at(g, a).identity) …
+//   for (each value g of golden, a of actual) if (evidence.at(g, a).whole) …
 //
 // A value is a tensor at a place of a segment: output 0 of its third operation. Layers of one model
 // have the same values, so what several layers say can be added up.

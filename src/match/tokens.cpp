@@ -54,7 +54,7 @@ class Clock {
 
   bool is_split() const { return side_.programs.size() >= 2; }
 
-  // `prompt` and `word` count from 0; so does `call`, over both.
+  // `ordinal` counts the prompts, or the new words, from 0; `call` counts both together from 0.
   SideStep at(bool is_prefill, size_t ordinal, size_t call) const {
     SideStep step;
     if (is_split()) {

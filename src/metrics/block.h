@@ -61,10 +61,9 @@ struct PairBlock {
   double dd = 0;
   double absolute = 0;
   double relative = 0;
-  // Estimates from below or above by at most kMaximumSlack; the exact ones come from a second look
-  // at the few blocks that can hold them.
+  // Exact, and not scaled.
   double max_absolute = 0;
-  double max_relative = 0;
+  double max_relative = 0;  // of this block and, by pair_block_f32, of those before it
   size_t compared = 0;
   size_t differing = 0;
   size_t zero_golden_mismatch = 0;

@@ -1,14 +1,22 @@
 // Everything that is measured of two tensors, in one pass over their bytes.
 //
-//   Request request;                              // the seven metrics of the reports, NaN and Inf
-//   left out auto c = compare(golden.view(), actual.view(), request); if (!c) return
-//   fail(c.error());               // kUsage: element counts differ if (c->cosine_similarity <
-//   0.999) …
+//   metrics::Request request;  // the seven metrics of the reports; NaN and Inf are left out
+//   auto compared = metrics::compare(golden.view(), actual.view(), request);
+//   if (!compared) return fail(compared.error());  // kUsage: the numbers of elements differ
+//   return compared->cosine_similarity > 0.999;
+//
+// tests/metrics/example_test.cpp runs this example.
 //
 // Element i of one tensor is held against element i of the other in row-major order; shapes are the
 // caller's business (compare/measure.h). Sums are in double with a fixed reduction order, so that
 // the answer does not depend on the thread count. Formulas and their derivation: docs/metrics.md.
 // Thread-safe.
+//
+// This is the main header of `metrics`; the others are the library's own. A new metric is a sum in
+// PairBlock (block.h) that both pair kernels fill and PairTotal (compare.cpp) adds up, a member of
+// Comparison that PairComparison::finish sets, the same by a plain loop in
+// tests/metrics/reference.cpp, and its formula in docs/metrics.md; then a column and a Python
+// property that show it.
 #pragma once
 
 #include <array>
@@ -47,21 +55,19 @@ inline constexpr size_t kMaxThresholds = 4;
 struct Request {
   RelativeError relative = RelativeError::kMasked;
   double relative_epsilon = kMaskEpsilon;
-  bool mask_absolute =
-      false;  // absolute errors count 0 where |g| <= relative_epsilon (the old tools)
+  bool mask_absolute = false;  // absolute errors count 0 where |g| <= relative_epsilon (old tools)
   NonFinite non_finite = NonFinite::kSkip;
   bool kl = true;
   bool rows = false;  // also the worst row and KL row by row; a row is the last dimension of golden
   // Elements whose relative error is below thresholds[k] are counted in Comparison::passes[k].
   std::array<double, kMaxThresholds> thresholds{};
   size_t threshold_count = 0;
-  size_t threads = 1;  // 0: all cores
-  const std::atomic<bool>* stop =
-      nullptr;  // when it becomes true, compare() gives up with kInterrupted
+  size_t threads = 1;                       // 0: all cores
+  const std::atomic<bool>* stop = nullptr;  // once it is true, compare() fails with kInterrupted
 };
 
-// Values of one tensor alone. minimum, maximum and mean are NaN where the tensor holds a NaN, and
-// meaningless where it has no elements.
+// Values of one tensor alone. minimum, maximum and mean are NaN where the tensor holds a NaN, and 0
+// where it has no elements.
 struct Side {
   size_t elements = 0;
   size_t nan = 0;
@@ -90,11 +96,9 @@ struct RowFinding {
 
 struct Comparison {
   size_t elements = 0;
-  size_t compared = 0;  // positions finite on both sides
-  bool identical =
-      false;  // every element has the same bits, or the same value where the types differ
-  bool withheld =
-      false;  // NonFinite::kWithhold and something was not finite: the metrics below are unset
+  size_t compared = 0;     // positions finite on both sides
+  bool identical = false;  // no value differs; NaN equals NaN
+  bool withheld = false;   // NonFinite::kWithhold, and a value was not finite: the metrics are NaN
 
   double cosine_similarity = 0;
   double max_relative_error = 0;
@@ -104,10 +108,10 @@ struct Comparison {
   double kl_divergence = 0;
   double relative_euclidean_distance = 0;  // Inf where golden is all zero and actual is not
 
-  size_t differing =
-      0;  // positions whose values differ (NaN equals NaN); exact for every integer type
-  size_t zero_golden_mismatch =
-      0;  // |g| <= relative_epsilon and m != g: hidden from the relative error
+  // Positions whose values differ (NaN equals NaN); exact for every integer type.
+  size_t differing = 0;
+  // Those of them where |g| <= relative_epsilon, which the masked relative error does not see.
+  size_t zero_golden_mismatch = 0;
   bool non_finite_agree = true;  // NaN, +Inf and -Inf stand at the same positions on both sides
   size_t worst_index = 0;        // flat index of the largest absolute error, the first of equals
   double worst_golden = 0;

@@ -7,7 +7,7 @@
 namespace ait::metrics {
 namespace {
 
-// Calls `visit` with a loader: the value of element i of `data` as `Value`.
+// out[i] = convert(element i of `data`), which need not be aligned.
 template <typename Stored, typename Value, typename Convert>
 void decode_each(const void* data, size_t elements, Value* out, Convert convert) {
   const auto* bytes = static_cast<const std::byte*>(data);

@@ -9,9 +9,10 @@
 
 namespace ait::metrics {
 
-// Fast path of the default request: any two of the types with has_fast_kernel(). Where a value is
-// not finite or beyond 2^100 the result's gg or mm says so (see is_clean) and the block must go to
-// pair_block_f64.
+// Fast path of the default request: any two of the types with has_fast_kernel(). `max_relative` is
+// the largest relative error of the blocks before; only a larger one costs a division. Where a
+// value is not finite or beyond 2^100 the result's gg or mm says so (see is_clean) and the block
+// must go to pair_block_f64.
 void pair_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
                     size_t elements, double max_relative, PairBlock& out);
 inline bool is_clean(const PairBlock& block) {
@@ -19,8 +20,8 @@ inline bool is_clean(const PairBlock& block) {
   return block.gg < kLimit && block.mm < kLimit;  // false for NaN
 }
 
-// Every definition of relative error, thresholds and masks, on finite doubles. `difference` holds m
-// - g where that is not simply the rounded difference (64-bit integers), else null.
+// Every definition of relative error, thresholds and masks, on finite doubles. `difference` holds
+// m - g where that is not simply the rounded difference (64-bit integers), else null.
 void pair_block_f64(const double* golden, const double* actual, const double* difference,
                     size_t elements, const Request& request, const Scales& scales, PairBlock& out);
 
@@ -38,8 +39,8 @@ void kl_block_f32(DType golden_type, const void* golden, DType actual_type, cons
 // Sums of products for the cosine of a row or a part of one.
 void row_block(const double* golden, const double* actual, size_t elements, RowSums& out);
 
-// Sum, squares, magnitudes, extremes. As with pairs: not clean means statistics_block_f64 must be
-// asked.
+// Sum, squares, magnitudes, extremes. As with pairs, a block that is not clean must go to
+// statistics_block_f64.
 void statistics_block_f32(DType type, const void* data, size_t elements, SideBlock& out);
 inline bool is_clean(const SideBlock& block) { return block.squares < kInfinity; }
 void statistics_block_f64(const double* data, size_t elements, double scale, SideBlock& out);
@@ -50,8 +51,8 @@ void widen_block(DType dtype, const void* data, size_t elements, double* out);
 // Widens real elements to double; (u)int64 beyond 2^53 round to nearest.
 void decode_f64(DType dtype, const void* data, size_t elements, double* out);
 
-// m - g of integer types, rounded once: exact differences even where decode_f64 would round both to
-// the same.
+// m - g of integer types, rounded once: two integers that decode_f64 rounds to the same double
+// still differ.
 void integer_differences(DType golden_type, const void* golden, DType actual_type,
                          const void* actual, size_t elements, double* out);
 

@@ -58,8 +58,8 @@ class Source {
   DType real_;
 };
 
-// Non-finite values counted and taken out of `values`; returns how many finite ones remain at its
-// front.
+// Counts the values that are not finite and moves the finite ones to the front of `values`; returns
+// how many these are.
 size_t split_non_finite(double* values, size_t elements, SideBlock& side);
 
 // Side values of a whole tensor from the sums over its blocks.

@@ -2,8 +2,9 @@
 //
 //   iovec parts[] = {{header, header_bytes}, {data, data_bytes}};
 //   if (auto status = write_file("dump/0_1/out.bin", parts, 2); !status.ok())
-//     say(status.step, strerror(status.error_number));   // "write the file", "No space left on
-//     device"
+//     printf("cannot %s: %s", status.step, strerror(status.error_number));
+//
+// prints "cannot write the file: No space left on device".
 //
 // The bytes go to a temporary name in the same folder and are renamed when complete, so that a
 // reader, a crash or a full disk never meets half a file. Safe to call from several threads and

@@ -2,8 +2,8 @@
 // bytes, which are referred to and never copied.
 //
 //   FileImage file;
-//   if (auto result = encode_npy(image, file); result != EncodeResult::kOk) return
-//   describe(result); if (auto status = file.write("x.npy"); !status.ok()) …
+//   if (auto made = encode_npy(image, file); made != EncodeResult::kOk) return describe(made);
+//   if (auto status = file.write("x.npy"); !status.ok()) return status.step;
 //
 // The encoders fill it (atb_bin_encoder.h, npy_encoder.h, torch_zip_encoder.h,
 // safetensors_encoder.h). The memory that images point at must stay as it is until `write` has

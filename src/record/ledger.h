@@ -8,7 +8,8 @@
 //   if (read_ledger("out/.run/4711.0.ledger", copy)) report(copy.announced, copy.written);
 //
 // announced = written + failed + what was still under way when the process ended. The layout is
-// shared by two programs that are installed together; `version` guards against a mixture.
+// shared by two programs that are installed together. `magic` guards against a mixture: whoever
+// changes the layout counts up the version in its last two characters.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,4 @@
 // What the writing side knows of a tensor: a description and the bytes, nothing owned.
-//
-// This library lives inside other people's processes, so it throws nothing, allocates little, and
-// needs no shared object but libc's. Every file ait writes goes through it.
 #pragma once
 
 #include <cstddef>

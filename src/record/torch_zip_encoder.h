@@ -6,8 +6,8 @@
 
 namespace ait::record {
 
-// A bare tensor. int4 has no torch type: kUnsupportedType. Reads the bytes once, for the zip's
-// checksum.
+// A bare tensor. Reads the bytes once, for the zip's checksum. int4 has no torch type:
+// kUnsupportedType.
 EncodeResult encode_torch(const TensorImage& image, FileImage& file);
 
 // A dict from name to tensor, as a state dict is. Names must be UTF-8.

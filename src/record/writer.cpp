@@ -28,7 +28,8 @@ constexpr int kIdleMilliseconds = 1000;
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
 constexpr int64_t kNanosPerMilli = 1'000'000;
 
-// The opposite, inside a Lock: callbacks and files are not to be waited for by others.
+// The opposite of Lock, inside one: while a file is written or a callback runs, others must not
+// have to wait for the mutex.
 class Unlocked {
  public:
   explicit Unlocked(pthread_mutex_t& mutex) : mutex_(mutex) { ::pthread_mutex_unlock(&mutex_); }

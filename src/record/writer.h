@@ -3,13 +3,15 @@
 //
 //   Writer writer;
 //   Job job;
-//   job.path = "dump/0_1/out.bin";
+//   job.path = path;
 //   job.encoding = Encoding::kAtbBin;
-//   job.image = {ElementType::kFloat16, dims, 2, data, bytes};
-//   writer.submit(job);              // the tensor may be overwritten as soon as this returns
-//   …
-//   writer.flush();                  // now every file submitted so far is there, or has failed
-//   if (writer.counters().failed > 0) …
+//   job.image = {ElementType::kFloat32, dims, 2, data, sizeof data};
+//   writer.submit(job);  // the tensor may be overwritten as soon as this returns
+//   data[0] = 0;
+//   writer.flush();  // now every file submitted so far is there, or has failed
+//   return writer.counters().failed;
+//
+// tests/record/example_test.cpp runs this example.
 //
 // Files appear whole or not at all (atomic_file.h), in the order of submission, so that of two jobs
 // for one path the later wins. A failure never stops the writer: the first is remembered, all are
@@ -18,6 +20,11 @@
 // All functions may be called from many threads at once. After fork() the child has an empty queue,
 // counters at zero, and a thread of its own as soon as it submits; what was queued is written by
 // the parent alone. Exit is the owner's business: flush, or let the destructor do it.
+//
+// This is the main header of `record`, the library that lives in other people's processes: it
+// throws nothing and needs no shared object but libc's. A new encoding is a file pair like
+// npy_encoder.h that fills a FileImage, a value of Encoding with its case in writer.cpp, and a case
+// in formats/write.cpp.
 #pragma once
 
 #include <pthread.h>

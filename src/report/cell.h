@@ -1,4 +1,19 @@
 // One value of a report, whatever it will be printed as: csv, JSON or a terminal table.
+//
+//   const std::vector<Cell> row = {std::string("layers.0"), 0.5, std::vector<int64_t>{2, 3}};
+//   std::vector<std::string> texts;
+//   for (const Cell& cell : row) texts.push_back(cell_text(cell));  // "layers.0", "0.5", "[2, 3]"
+//   auto csv = CsvWriter::create(folder, "report.csv", header);     // csv.h
+//   if (!csv) return fail(csv.error());
+//   if (auto done = csv->append(texts); !done) return fail(done.error());
+//   return csv->finish();  // the path; until here no report is to be seen
+//
+// tests/report/example_test.cpp runs this example.
+//
+// This is the main header of `report`, which knows plain values only and nothing of what they mean.
+// csv.h, json.h and table.h print cells, number.h says how numbers are spelled, utf8.h makes text
+// of outside origin safe, output_file.h is a file that appears whole or not at all, chart.h draws.
+// A new kind of output is a file pair beside these.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 //   if (!csv) return fail(csv.error());
 //   for (const Row& row : rows)
 //     if (auto ok = csv->append(texts(row)); !ok) return fail(ok.error());
-//   auto path = csv->finish();      // until here no report is to be seen; without it none ever is
+//   auto path = csv->finish();  // until here no report is to be seen; without it none ever is
 #pragma once
 
 #include <span>

@@ -1,8 +1,8 @@
 // Numbers as the reports write them.
 //
-//   number_text(3)         "3.0"
-//   number_text(1e-5)      "1e-05"
-//   ten_decimals_text(x)   "0.9999962748"
+//   number_text(3);                    // "3.0"
+//   number_text(1e-5);                 // "1e-05"
+//   ten_decimals_text(0.99999627481);  // "0.9999962748"
 //
 // The old tools computed in float32 and printed through Python, so a report is read by scripts that
 // expect Python's spelling: a trailing ".0", an exponent of at least two digits, exponents only

@@ -1,4 +1,9 @@
 // The element types that ait reads, compares and writes.
+//
+// A new type is a value of DType and kDTypeCount, its line in dtype.cpp, the same value at the same
+// place of record::ElementType (formats/write.cpp asserts that the two run in step) with its size
+// in record/file_image.cpp, how metrics/decode.cpp makes it a double, and its code in each format
+// that has one.
 #pragma once
 
 #include <cstddef>

@@ -6,17 +6,16 @@
 namespace ait {
 namespace {
 
-// Rounds |value| to a float with `mantissa_bits` and the given smallest normal exponent, ties to
-// even, and returns it as an integer multiple of the type's smallest subnormal's encoding (exponent
-// and mantissa fields).
+// Rounds a magnitude, ties to even, to the type with `mantissa_bits` and the given smallest normal
+// exponent, and returns the bits of its exponent and mantissa fields.
 uint32_t encode_magnitude(float magnitude, int mantissa_bits, int min_exponent) {
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent, f in [0.5, 1)
   const int unit = (exponent - 1 < min_exponent ? min_exponent : exponent - 1) - mantissa_bits;
   // Both steps are exact but the rounding: nearbyint ties to even in the default mode.
   const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, -unit)));
-  const int field =
-      unit + mantissa_bits - min_exponent;  // exponent field minus one; 0 for subnormals
+  // The exponent field minus one, which the leading bit of a normal `units` adds; 0 for subnormals.
+  const int field = unit + mantissa_bits - min_exponent;
   return (static_cast<uint32_t>(field) << mantissa_bits) + units;
 }
 
@@ -75,8 +74,8 @@ float fp8_e8m0fnu_to_float(uint8_t bits) {
   return bits == 0xffu ? kNaN : std::ldexp(1.0f, static_cast<int>(bits) - 127);
 }
 
-// Overflow as in ml_dtypes: e4m3fn has no Inf and becomes NaN (torch 2.13 saturates), e5m2 becomes
-// Inf.
+// Too large a value becomes what ml_dtypes makes of it: NaN, since e4m3fn has no Inf (torch 2.13
+// saturates).
 uint8_t float_to_fp8_e4m3fn(float value) {
   const uint8_t sign = std::signbit(value) ? 0x80u : 0u;
   const float magnitude = std::fabs(value);

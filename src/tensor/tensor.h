@@ -1,12 +1,19 @@
 // Tensors as they lie in a file: a typed, shaped, strided look at bytes that somebody else owns.
 //
-//   auto tensor = Tensor::contiguous(file, file->bytes().subspan(offset), DType::kFloat16, {2, 3});
-//   if (!tensor) return fail(tensor.error());
-//   auto result = compare(tensor->view(), other->view(), request);
+//   const std::span<const std::byte> bytes = file->bytes();  // of a MappedFile, or any other owner
+//   auto tensor = Tensor::contiguous(file, bytes, DType::kFloat32, {2, 3});
+//   if (!tensor) return fail(tensor.error());  // kCorrupt: fewer bytes than the shape needs
+//   std::vector<float> row(3);
+//   gather(tensor->view(), 3, 3, std::as_writable_bytes(std::span(row)).data());  // the second row
+//
+// tests/tensor/example_test.cpp runs this example.
 //
 // Nothing is copied: Fortran order, views with a storage offset and foreign byte order are
 // described by strides and a flag, and `gather` brings a stretch of elements into plain row-major
 // order when asked.
+//
+// This is the main header of `tensor`. The others: dtype.h (the element types, and how to add one)
+// and half.h (narrow floating-point values).
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,11 @@
+# find_package(ait) comes here: finds what the installed libraries link, then names them ait::base, ait::metrics and so on.
+include(CMakeFindDependencyMacro)
+find_dependency(PkgConfig)
+find_dependency(Threads)
+find_dependency(nlohmann_json)
+find_dependency(simdjson)
+find_dependency(tl-expected)
+find_dependency(TBB)
+pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(deflate REQUIRED IMPORTED_TARGET libdeflate)
+include(${CMAKE_CURRENT_LIST_DIR}/aitTargets.cmake)
