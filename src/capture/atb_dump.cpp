@@ -10,13 +10,13 @@
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
 #include "graph/atb_json.h"
+#include "record/dump_names.h"
 
 namespace ait::capture {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kParamFile = "op_param.json";
 constexpr size_t kMaxParamBytes = 65536;
 
 std::string lower(std::string_view text) {
@@ -146,7 +146,9 @@ bool is_round(const std::string& path) {
   return is_number(fs::path(path).filename().native()) && looks_like_round(path);
 }
 
-FolderRules rules() { return {{"tensors", "data"}, is_rank_name, holds_rounds, is_round, {}}; }
+FolderRules rules() {
+  return {{record::kTensorsFolder, "data"}, is_rank_name, holds_rounds, is_round, {}};
+}
 
 // The folder of one of these processes, or whichever there is where theirs are missing.
 std::string process_folder(const std::vector<Entry>& processes, const std::vector<Rank>& ranks) {
@@ -200,7 +202,7 @@ void read_topologies(Recording& recording, Topologies& out) {
     size_t index;
   };
   std::vector<Model> models;
-  for (const std::string_view kind : {"model", "layer"}) {
+  for (const std::string_view kind : {record::kModelFolder, record::kLayerFolder}) {
     for (const std::string& path : topology_files(recording.root, kind, recording.ranks)) {
       auto topology = graph::read_topology(path);
       if (!topology) {
@@ -294,7 +296,7 @@ Result<Recording> read_atb_dump(const std::string& path) {
   std::map<std::string, std::string> param_files;
   builder.each([&](size_t rank, size_t round, const std::string& unit, std::string_view files) {
     each_file(files, [&](std::string_view file) {
-      if (!file.ends_with(kParamFile)) return;
+      if (!file.ends_with(record::kParamFile)) return;
       const std::string below = unit + "/" + std::string(file);
       param_files.try_emplace(parent_of(below), recording.ranks[rank].path + "/" +
                                                     recording.rounds[round] + "/" + below);

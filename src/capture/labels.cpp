@@ -9,13 +9,14 @@
 
 #include "capture/capture.h"
 #include "capture/listing.h"
+#include "record/dump_names.h"
 
 namespace ait::capture {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSuffix = "_labels.jsonl";
+constexpr std::string_view kSuffix = record::kLabelsSuffix;
 constexpr size_t kMaxBytes = size_t{1} << 30;
 
 bool same_but_case(const std::string& a, const std::string& b) {

@@ -11,14 +11,15 @@
 #include <nlohmann/json.hpp>
 
 #include "record/atomic_file.h"
+#include "record/dump_names.h"
 
 namespace ait::capture {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMetadata = "metadata.json";
-constexpr std::string_view kGoldenTensor = "golden_tensor";
+using record::kGoldenTensorFolder;
+using record::kMetadataFile;
 
 bool is_file(const fs::path& path) {
   std::error_code ignored;
@@ -113,14 +114,15 @@ class FolderLock {
 
 std::string find_metadata(const std::string& path) {
   const fs::path given(path);
-  if (given.filename() == kMetadata && is_file(given)) return path;
-  for (const fs::path& candidate : {given / kMetadata, given / kGoldenTensor / kMetadata})
-    if (candidate.parent_path().filename() == kGoldenTensor && is_file(candidate))
+  if (given.filename() == kMetadataFile && is_file(given)) return path;
+  for (const fs::path& candidate :
+       {given / kMetadataFile, given / kGoldenTensorFolder / kMetadataFile})
+    if (candidate.parent_path().filename() == kGoldenTensorFolder && is_file(candidate))
       return candidate.native();
   // "golden_tensor/" has an empty last component.
-  if (given.filename().empty() && given.parent_path().filename() == kGoldenTensor &&
-      is_file(given / kMetadata))
-    return (given / kMetadata).native();
+  if (given.filename().empty() && given.parent_path().filename() == kGoldenTensorFolder &&
+      is_file(given / kMetadataFile))
+    return (given / kMetadataFile).native();
   return {};
 }
 
@@ -157,7 +159,7 @@ Result<ManualMapping> read_manual_mapping(const std::string& metadata_path,
 }
 
 Result<void> add_to_metadata(const std::string& golden_tensor, std::span<const MappedPair> pairs) {
-  const std::string path = golden_tensor + "/" + std::string(kMetadata);
+  const std::string path = golden_tensor + "/" + kMetadataFile;
   const FolderLock lock(golden_tensor);
   if (!lock.held())
     return fail(Error(ErrorCode::kUnwritable, golden_tensor)

@@ -11,14 +11,13 @@
 
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
+#include "record/dump_names.h"
 
 namespace ait::capture {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTree = "model_tree.json";
-constexpr std::string_view kManifest = "manifest.json";
 constexpr std::array<std::string_view, 4> kExtensions = {".pth", ".pt", ".npy", ".bin"};
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 constexpr size_t kMaxTreeBytes = size_t{256} << 20;
@@ -144,7 +143,7 @@ bool is_round(const std::string& path) {
 
 bool holds_rounds(const std::string& path) {
   std::error_code ignored;
-  if (fs::is_regular_file(path + "/" + std::string(kTree), ignored)) return true;
+  if (fs::is_regular_file(path + "/" + record::kModelTreeFile, ignored)) return true;
   const auto entries = list_folder(path);
   if (!entries) return false;
   for (const Entry& entry : *entries)
@@ -168,7 +167,7 @@ bool is_rank_name(const std::string& name) {
 // Processes that share a device, or have none, say in their manifest which rank they were.
 void look_inside(Rank& rank) {
   simdjson::padded_string text;
-  const std::string path = rank.path + "/" + std::string(kManifest);
+  const std::string path = rank.path + "/" + record::kManifestFile;
   std::error_code ignored;
   const auto bytes = fs::file_size(path, ignored);
   if (ignored || bytes > kMaxTreeBytes) return;
@@ -180,7 +179,7 @@ void look_inside(Rank& rank) {
 }
 
 FolderRules rules() {
-  return {{"torch_tensors"}, is_rank_name, holds_rounds, is_round_folder, look_inside};
+  return {{record::kTorchTensorsFolder}, is_rank_name, holds_rounds, is_round_folder, look_inside};
 }
 
 }  // namespace
@@ -204,7 +203,7 @@ Result<Recording> read_torch_dump(const std::string& path) {
   recording.problems = std::move(found->problems);
 
   Tree tree;
-  const std::string tree_path = recording.ranks.front().path + "/" + std::string(kTree);
+  const std::string tree_path = recording.ranks.front().path + "/" + record::kModelTreeFile;
   std::error_code ignored;
   if (!fs::exists(tree_path, ignored)) {
     recording.problems.push_back(Error(ErrorCode::kNotFound, tree_path)

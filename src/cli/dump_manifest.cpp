@@ -11,6 +11,7 @@
 #include "cli/dump_report.h"
 #include "cli/moment.h"
 #include "record/atomic_file.h"
+#include "record/dump_names.h"
 #include "report/json.h"
 
 namespace ait::cli {
@@ -210,7 +211,7 @@ std::string manifest_text(const DumpReport& report) {
 }
 
 Result<void> write_manifest(const DumpReport& report) {
-  const std::string path = report.dump + "/manifest.json";
+  const std::string path = report.dump + "/" + record::kManifestFile;
   if (auto ok = set_aside(path); !ok) return ok;
   std::string text = manifest_text(report);
   const iovec part{text.data(), text.size()};
