@@ -4,9 +4,9 @@
 #include <cctype>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
+#include "base/text_file.h"
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
 #include "graph/atb_json.h"
@@ -244,12 +244,9 @@ void read_topologies(Recording& recording, Topologies& out) {
   recording.model_tops = std::move(tops);
 }
 
-// Reads a parameter file; empty where there is none.
+// Reads a parameter file; empty where there is none, or something larger than parameters are.
 std::string read_param(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxParamBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  std::string text = read_text(path, kMaxParamBytes).value_or("");
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text;
 }

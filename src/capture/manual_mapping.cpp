@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.h"
 #include "record/atomic_file.h"
 #include "record/dump_names.h"
 
@@ -20,6 +21,9 @@ namespace fs = std::filesystem;
 
 using record::kGoldenTensorFolder;
 using record::kMetadataFile;
+
+// An entry is a few hundred bytes, and a run may have millions.
+constexpr size_t kMaxMetadataBytes = size_t{1} << 30;
 
 bool is_file(const fs::path& path) {
   std::error_code ignored;
@@ -58,13 +62,14 @@ Error bad_entry(const std::string& path, std::string_view data_id, std::string_v
 // Calls visit(data_id, token_id, golden, my) for every entry that is a pair of paths.
 template <typename Visit>
 Result<void> each_entry(const std::string& path, std::vector<Error>& problems, Visit visit) {
-  simdjson::padded_string text;
-  if (simdjson::padded_string::load(path).get(text) != simdjson::SUCCESS)
+  const auto text = read_text(path, kMaxMetadataBytes);
+  if (!text && text.error().code() == ErrorCode::kUnsupported) return fail(text.error());
+  if (!text)
     return fail(Error(ErrorCode::kUnreadable, path)
                 << "cannot be read; check path and permissions");
   simdjson::dom::parser parser;
   simdjson::dom::object data_ids;
-  if (parser.parse(text).get(data_ids) != simdjson::SUCCESS)
+  if (parser.parse(*text).get(data_ids) != simdjson::SUCCESS)
     return fail(Error(ErrorCode::kCorrupt, path)
                 << "is not the JSON object that dump_data writes; was it edited or cut short?");
   for (const auto [data_id, tokens_value] : data_ids) {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 
+#include "base/text_file.h"
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
 #include "record/dump_names.h"
@@ -61,17 +62,16 @@ uint64_t add_node(Tree& tree, const simdjson::dom::element& element, size_t dept
 }
 
 Result<Tree> read_tree(const std::string& path) {
-  std::error_code ignored;
-  if (fs::file_size(path, ignored) > kMaxTreeBytes)
+  const auto text = read_text(path, kMaxTreeBytes);
+  if (!text && text.error().code() == ErrorCode::kUnsupported)
     return fail(Error(ErrorCode::kUnsupported, path) << "is larger than any module tree");
-  simdjson::padded_string text;
-  if (simdjson::padded_string::load(path).get(text) != simdjson::SUCCESS)
+  if (!text)
     return fail(Error(ErrorCode::kUnreadable, path)
                 << "cannot be read; check path and permissions");
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   Tree tree;
-  if (parser.parse(text).get(root) == simdjson::SUCCESS) add_node(tree, root, 0);
+  if (parser.parse(*text).get(root) == simdjson::SUCCESS) add_node(tree, root, 0);
   if (tree.nodes.empty())
     return fail(
         Error(ErrorCode::kCorrupt, path)
@@ -166,15 +166,10 @@ bool is_rank_name(const std::string& name) {
 
 // Processes that share a device, or have none, say in their manifest which rank they were.
 void look_inside(Rank& rank) {
-  simdjson::padded_string text;
-  const std::string path = rank.path + "/" + record::kManifestFile;
-  std::error_code ignored;
-  const auto bytes = fs::file_size(path, ignored);
-  if (ignored || bytes > kMaxTreeBytes) return;
+  const auto text = read_text(rank.path + "/" + record::kManifestFile, kMaxTreeBytes);
   simdjson::dom::parser parser;
   uint64_t number = 0;
-  if (simdjson::padded_string::load(path).get(text) == simdjson::SUCCESS &&
-      parser.parse(text)["rank"].get(number) == simdjson::SUCCESS)
+  if (text && parser.parse(*text)["rank"].get(number) == simdjson::SUCCESS)
     rank.device = std::to_string(number);
 }
 

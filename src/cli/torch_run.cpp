@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/text_file.h"
 #include "record/dump_names.h"
 #include "report/utf8.h"
 
@@ -14,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kOnlyStatistics = 1;  // of dump_statistics_mode
+constexpr size_t kMaxManifestBytes = size_t{256} << 20;  // as capture reads them
+constexpr uint64_t kOnlyStatistics = 1;                  // of dump_statistics_mode
 
 // One sentence for each reason in a list of the manifest.
 void add_reasons(const simdjson::dom::element& manifest, const char* list, const char* what,
@@ -81,8 +83,9 @@ TorchRun read_torch_run(const std::string& dump, const std::vector<uint64_t>& pi
   simdjson::dom::parser parser;
   for (const std::string& folder : run.folders) {
     simdjson::dom::element manifest;
-    if (parser.load(fmt::format("{}/{}/{}", dump, folder, record::kManifestFile)).get(manifest) ==
-        simdjson::SUCCESS)
+    const auto text =
+        read_text(fmt::format("{}/{}/{}", dump, folder, record::kManifestFile), kMaxManifestBytes);
+    if (text && parser.parse(*text).get(manifest) == simdjson::SUCCESS)
       read_manifest(manifest, folder, run);
     else
       run.notes.push_back(fmt::format("{}/{} cannot be read", folder, record::kManifestFile));
