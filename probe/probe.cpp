@@ -12,6 +12,7 @@
 
 #include "process.h"
 #include "record/atb_bin_encoder.h"
+#include "record/dump_names.h"
 
 namespace ait::probe {
 namespace {
@@ -45,11 +46,15 @@ bool stays_inside(std::string_view path) {
   return true;
 }
 
-// `{folder}{middle}{name}`, for a name that the library gave.
-WriteStatus make_path(const char* folder, const char* middle, std::string_view name, Path& path) {
+// `{folder}/{name}`, or `{folder}/ait_dump/{kind}/{name}`, for a name that the library gave.
+WriteStatus make_path(const char* folder, const char* kind, std::string_view name, Path& path) {
   if (folder == nullptr) return kNoOutput;
-  const int length = std::snprintf(path.text, sizeof path.text, "%s%s%.*s", folder, middle,
-                                   static_cast<int>(name.size()), name.data());
+  const int bytes = static_cast<int>(name.size());
+  const int length =
+      kind == nullptr
+          ? std::snprintf(path.text, sizeof path.text, "%s/%.*s", folder, bytes, name.data())
+          : std::snprintf(path.text, sizeof path.text, "%s/%s/%s/%.*s", folder, record::kDumpFolder,
+                          kind, bytes, name.data());
   if (length < 0 || static_cast<size_t>(length) >= sizeof path.text)
     return {ENAMETOOLONG, "use the path"};
   return stays_inside(name) ? WriteStatus{} : kBadPath;
@@ -112,10 +117,13 @@ void add_cell(ByteBuffer& line, std::string_view text) {
 }
 
 void add_list(ByteBuffer& line, const RowTensors& tensors,
-              std::string_view (*cell)(const RowTensor&), const char* prefix = "") {
+              std::string_view (*cell)(const RowTensor&), const char* folder = nullptr) {
   for (size_t i = 0; i < tensors.count; ++i) {
     if (i > 0) line.add_text(";");
-    line.add_text(prefix);
+    if (folder != nullptr) {
+      line.add_text(folder);
+      line.add_text("/");
+    }
     add_cell(line, cell(tensors.tensor_at(tensors.context, i)));
   }
   line.add_text("|");
@@ -145,8 +153,10 @@ void make_row(ByteBuffer& line, uint64_t number, std::string_view operation,
   add_list(line, inputs, [](const RowTensor&) { return std::string_view("customize"); });
   line.add_text(" |");
   // Relative to the dump's root, so that the folder can travel.
-  add_list(line, inputs, [](const RowTensor& tensor) { return tensor.path; }, "tensors/");
-  add_list(line, outputs, [](const RowTensor& tensor) { return tensor.path; }, "tensors/");
+  add_list(
+      line, inputs, [](const RowTensor& tensor) { return tensor.path; }, record::kTensorsFolder);
+  add_list(
+      line, outputs, [](const RowTensor& tensor) { return tensor.path; }, record::kTensorsFolder);
   line.add_text(" | | | |NO_ERROR\n");
 }
 
@@ -172,7 +182,8 @@ void choose_statistics_folder(Process& self) {
   }
   std::snprintf(name, kBytes, "%s", wanted.timestamp);
   Path path;
-  std::snprintf(path.text, sizeof path.text, "%s/ait_dump/cpu_profiling/%s", wanted.output, name);
+  std::snprintf(path.text, sizeof path.text, "%s/%s/%s/%s", wanted.output, record::kDumpFolder,
+                record::kCpuProfilingFolder, name);
   if (record::create_parents(path.text).ok() && ::mkdir(path.text, 0750) != 0 && errno == EEXIST)
     std::snprintf(name, kBytes, "%s_%llu", wanted.timestamp, pid);
 }
@@ -186,7 +197,7 @@ void save_graph(const char* kind, uint64_t& next, std::string_view name, std::st
                 kind,
                 static_cast<unsigned long long>(__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED)));
   Path path;
-  WriteStatus status = make_path(wanted.scratch, "/", file, path);
+  WriteStatus status = make_path(wanted.scratch, nullptr, file, path);
   if (wanted.scratch == nullptr)
     status = {ENOENT, "store a topology, which needs `ait llm dump`: AIT_PROBE_SCRATCH is not set"};
   ByteBuffer header;
@@ -249,7 +260,7 @@ void save_tensor(const TensorTexts& texts, const void* data, uint64_t bytes,
   if (wanted.dry_run) return;
 
   Path file;
-  WriteStatus status = make_path(wanted.output, "/ait_dump/tensors/", path, file);
+  WriteStatus status = make_path(wanted.output, record::kTensorsFolder, path, file);
   if (!is_text_of_integers(texts.format, false) || !is_text_of_integers(texts.type, false) ||
       !is_text_of_integers(texts.dims, true) || (data == nullptr && bytes > 0 && wanted.data))
     status = kBadTensor;
@@ -277,7 +288,7 @@ void save_tiling(const void* data, uint64_t bytes, std::string_view path) {
   const Entry entry;
   if (!entry) return;
   Path file;
-  const WriteStatus status = make_path(wanted.output, "/ait_dump/tiling/", path, file);
+  const WriteStatus status = make_path(wanted.output, record::kTilingFolder, path, file);
   save_record(data == nullptr && bytes > 0 ? kBadTensor : status, file, {}, data, bytes);
 }
 
@@ -287,7 +298,7 @@ void save_parameter(std::string_view text, std::string_view path) {
   const Entry entry;
   if (!entry) return;
   Path file;
-  const WriteStatus status = make_path(wanted.output, "/ait_dump/tensors/", path, file);
+  const WriteStatus status = make_path(wanted.output, record::kTensorsFolder, path, file);
   save_record(status, file, text, "\n", 1);
 }
 
@@ -301,9 +312,10 @@ void add_row(Table table, uint64_t round, std::string_view operation, std::strin
   Process& self = process();
   if (wanted.output == nullptr) return count_line(self, kNoOutput, "");
   Path stem;
-  std::snprintf(stem.text, sizeof stem.text, "%s/ait_dump/%s_io_tensors/%llu/%s_tensors_",
-                wanted.output, kernels ? "kernel" : "operation",
-                static_cast<unsigned long long>(self.pid), kernels ? "kernel" : "operation");
+  std::snprintf(stem.text, sizeof stem.text, "%s/%s/%s/%llu/%s", wanted.output, record::kDumpFolder,
+                kernels ? record::kKernelTablesFolder : record::kOperationTablesFolder,
+                static_cast<unsigned long long>(self.pid),
+                kernels ? record::kKernelTableStem : record::kOperationTableStem);
   const Lock lock(lines_mutex);
   LineFiles& files = kernels ? self.kernels : self.operations;
   WriteStatus status;
@@ -327,8 +339,8 @@ void add_statistic(uint64_t round, std::string_view operation, std::string_view 
   const Lock lock(lines_mutex);
   if (self.statistics_folder[0] == '\0') choose_statistics_folder(self);
   Path stem;
-  std::snprintf(stem.text, sizeof stem.text, "%s/ait_dump/cpu_profiling/%s/operation_statistic_",
-                wanted.output, self.statistics_folder);
+  std::snprintf(stem.text, sizeof stem.text, "%s/%s/%s/%s/%s", wanted.output, record::kDumpFolder,
+                record::kCpuProfilingFolder, self.statistics_folder, record::kCpuProfileStem);
   WriteStatus status;
   LineFiles::File* file =
       self.statistics.open(stem.text, round, ".txt", nullptr, keep_since(self), status);
@@ -347,7 +359,7 @@ void add_statistic(uint64_t round, std::string_view operation, std::string_view 
 void save_layer_graph(std::string_view operation, std::string_view json) {
   if (!settings().layers && !settings().models) return;
   const Entry entry;
-  if (entry) save_graph("graph", process().next_graph, operation, json);
+  if (entry) save_graph(record::kGraphReport, process().next_graph, operation, json);
 }
 
 bool is_model_wanted(std::string_view model) {
@@ -375,7 +387,7 @@ void save_model_graph(std::string_view model, std::string_view json) {
       self.models = name;
     }
   }
-  save_graph("model", self.next_model, model, json);
+  save_graph(record::kModelReport, self.next_model, model, json);
 }
 
 void report_overflow(std::string_view kernel) {

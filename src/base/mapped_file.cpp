@@ -2,29 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/text_file.h"
+
 namespace ait {
 namespace {
-
-// Closes on every way out of a function.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 constexpr size_t kReadAheadBytes = size_t{16} << 20;
 
@@ -35,25 +20,12 @@ Error system_error(ErrorCode code, const std::string& path, std::string_view wha
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  // O_NONBLOCK: a fifo given by mistake must not hang the program before fstat can tell what it is.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) {
-    if (errno == ENOENT || errno == ENOTDIR)
-      return fail(Error(ErrorCode::kNotFound, path) << "no such file; check the path");
-    return fail(system_error(ErrorCode::kUnreadable, path, "cannot be opened for reading"));
-  }
-  struct stat status{};
-  if (::fstat(file.get(), &status) != 0)
-    return fail(system_error(ErrorCode::kUnreadable, path, "cannot be examined"));
-  if (S_ISDIR(status.st_mode))
-    return fail(Error(ErrorCode::kUnreadable, path)
-                << "is a folder where a tensor file is expected");
-  if (!S_ISREG(status.st_mode))
-    return fail(Error(ErrorCode::kUnreadable, path) << "is not a regular file");
-  const auto size = static_cast<size_t>(status.st_size);
+  const auto file = open_regular(path, "tensor file");
+  if (!file) return fail(file.error());
+  const size_t size = file->bytes;
   const std::byte* data = nullptr;
   if (size > 0) {
-    void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+    void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file->descriptor.get(), 0);
     if (mapping == MAP_FAILED)
       return fail(system_error(ErrorCode::kUnreadable, path, "cannot be mapped"));
     data = static_cast<const std::byte*>(mapping);

@@ -5,20 +5,21 @@
 #include <cctype>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
+#include "base/text_file.h"
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
 #include "formats/registry.h"
 #include "graph/atb_json.h"
+#include "graph/atb_param.h"
+#include "record/dump_names.h"
 
 namespace ait::capture {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kParamFile = "op_param.json";
 constexpr size_t kMaxParamBytes = 65536;
 
 // In this order: the first part that a name contains decides.
@@ -47,19 +48,25 @@ constexpr auto kKindWords = std::to_array<KindWord>({
     {"quant", OpKind::kQuantise},
 });
 
-// ATB's numbers of element-wise work, as a parameter holds them: a number or a name.
-OpKind elewise_kind(std::string_view param) {
-  const size_t key = param.find("\"elewiseType\"");
-  if (key == std::string_view::npos) return OpKind::kUnknown;
-  std::string_view rest = param.substr(key + std::string_view("\"elewiseType\"").size());
-  rest.remove_prefix(std::min(rest.find_first_not_of(": "), rest.size()));
-  const std::string value(rest.substr(0, rest.find_first_of(",}")));
-  if (value == "8" || value == "\"ELEWISE_ADD\"") return OpKind::kAdd;
-  if (value == "9" || value == "\"ELEWISE_MUL\"") return OpKind::kMultiply;
-  if (value == "1" || value == "\"ELEWISE_CAST\"") return OpKind::kMove;
-  if (value.find("QUANT") != std::string::npos || value == "17" || value == "18" || value == "19")
-    return OpKind::kQuantise;
-  return OpKind::kOther;
+OpKind elewise_kind(std::string_view json) {
+  using graph::ElewiseType;
+  graph::AtbParam param(json);
+  if (!param.has("elewiseType")) return OpKind::kUnknown;
+  switch (param.choice("elewiseType", ElewiseType::kUndefined)) {
+    case ElewiseType::kAdd:
+      return OpKind::kAdd;
+    case ElewiseType::kMul:
+      return OpKind::kMultiply;
+    case ElewiseType::kCast:
+      return OpKind::kMove;
+    case ElewiseType::kQuant:
+    case ElewiseType::kQuantPerChannel:
+    case ElewiseType::kDequantPerChannel:
+    case ElewiseType::kDynamicQuant:
+      return OpKind::kQuantise;
+    default:
+      return OpKind::kOther;
+  }
 }
 
 std::string lower(std::string_view text) {
@@ -189,7 +196,9 @@ bool is_round(const std::string& path) {
   return is_number(fs::path(path).filename().native()) && looks_like_round(path);
 }
 
-FolderRules rules() { return {{"tensors", "data"}, is_rank_name, holds_rounds, is_round, {}}; }
+FolderRules rules() {
+  return {{record::kTensorsFolder, "data"}, is_rank_name, holds_rounds, is_round, {}};
+}
 
 // The folder of one of these processes, or whichever there is where theirs are missing.
 std::string process_folder(const std::vector<Entry>& processes, const std::vector<Rank>& ranks) {
@@ -243,7 +252,7 @@ void read_topologies(Recording& recording, Topologies& out) {
     size_t index;
   };
   std::vector<Model> models;
-  for (const std::string_view kind : {"model", "layer"}) {
+  for (const std::string_view kind : {record::kModelFolder, record::kLayerFolder}) {
     for (const std::string& path : topology_files(recording.root, kind, recording.ranks)) {
       auto topology = graph::read_topology(path);
       if (!topology) {
@@ -285,12 +294,9 @@ void read_topologies(Recording& recording, Topologies& out) {
   recording.model_tops = std::move(tops);
 }
 
-// Reads a parameter file; empty where there is none.
+// Reads a parameter file; empty where there is none, or something larger than parameters are.
 std::string read_param(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxParamBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  std::string text = read_text(path, kMaxParamBytes).value_or("");
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text;
 }
@@ -358,7 +364,7 @@ Result<Recording> read_atb_dump(const std::string& path) {
   std::map<std::string, std::string> param_files;
   builder.each([&](size_t rank, size_t round, const std::string& unit, std::string_view files) {
     each_file(files, [&](std::string_view file) {
-      if (!file.ends_with(kParamFile)) return;
+      if (!file.ends_with(record::kParamFile)) return;
       const std::string below = unit + "/" + std::string(file);
       param_files.try_emplace(parent_of(below), recording.ranks[rank].path + "/" +
                                                     recording.rounds[round] + "/" + below);

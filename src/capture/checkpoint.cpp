@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/text_file.h"
 #include "formats/registry.h"
 
 namespace ait::capture {
@@ -16,6 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kIndexSuffix = ".index.json";
 constexpr std::string_view kShardExtension = ".safetensors";
+// A hundred thousand weights take about ten.
+constexpr size_t kMaxIndexBytes = size_t{256} << 20;
 
 std::vector<fs::path> files_in(const std::string& folder, std::string_view suffix) {
   std::vector<fs::path> found;
@@ -64,12 +67,12 @@ bool is_plain_name(const std::string& name) {
 
 Result<void> read_index(Capture& capture, const fs::path& index) {
   const std::string& path = index.native();
-  simdjson::padded_string text;
-  if (simdjson::padded_string::load(path).get(text) != simdjson::SUCCESS)
-    return fail(Error(ErrorCode::kUnreadable, path) << "cannot be read");
+  const auto text = read_text(path, kMaxIndexBytes);
+  if (!text && text.error().code() == ErrorCode::kUnsupported) return fail(text.error());
+  if (!text) return fail(Error(ErrorCode::kUnreadable, path) << "cannot be read");
   simdjson::dom::parser parser;
   simdjson::dom::object map;
-  if (const auto code = parser.parse(text)["weight_map"].get(map); code != simdjson::SUCCESS)
+  if (const auto code = parser.parse(*text)["weight_map"].get(map); code != simdjson::SUCCESS)
     return fail(Error(ErrorCode::kCorrupt, path)
                 << "is no index of weights: it needs an object \"weight_map\" of names and files");
   for (const auto [key, value] : map) {

@@ -8,15 +8,18 @@
 
 #include "base/parallel.h"
 #include "capture/listing.h"
+#include "record/dump_names.h"
 
 namespace ait::capture {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 2> kDumpNames = {"ait_dump", "msit_dump"};
+constexpr std::array<std::string_view, 2> kDumpNames = {record::kDumpFolder,
+                                                        record::kMsitDumpFolder};
 constexpr std::string_view kNewestDumpName = "atb_dump_data";
-constexpr std::array<std::string_view, 3> kTopologyFolders = {"model", "layer", "info/model"};
+constexpr std::array<std::string_view, 3> kTopologyFolders = {record::kModelFolder,
+                                                              record::kLayerFolder, "info/model"};
 
 std::vector<std::string> folders_in(const std::string& path) {
   std::vector<std::string> names;

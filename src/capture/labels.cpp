@@ -7,15 +7,17 @@
 #include <filesystem>
 #include <map>
 
+#include "base/text_file.h"
 #include "capture/capture.h"
 #include "capture/listing.h"
+#include "record/dump_names.h"
 
 namespace ait::capture {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSuffix = "_labels.jsonl";
+constexpr std::string_view kSuffix = record::kLabelsSuffix;
 constexpr size_t kMaxBytes = size_t{1} << 30;
 
 bool same_but_case(const std::string& a, const std::string& b) {
@@ -53,16 +55,14 @@ bool parse(simdjson::dom::parser& parser, std::string_view line, Label& label) {
 }
 
 void read_file(Labels& labels) {
-  std::error_code ignored;
-  simdjson::padded_string text;
-  if (fs::file_size(labels.path, ignored) > kMaxBytes ||
-      simdjson::padded_string::load(labels.path).get(text) != simdjson::SUCCESS) {
+  const auto text = read_text(labels.path, kMaxBytes);
+  if (!text) {
     labels.problems.push_back(Error(ErrorCode::kUnreadable, labels.path) << "cannot be read");
     return;
   }
   std::map<std::string, size_t, std::less<>> known;
   simdjson::dom::parser parser;
-  std::string_view rest(text);
+  std::string_view rest(*text);
   for (uint64_t offset = 0; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     Label label;

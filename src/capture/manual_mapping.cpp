@@ -10,15 +10,20 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.h"
 #include "record/atomic_file.h"
+#include "record/dump_names.h"
 
 namespace ait::capture {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMetadata = "metadata.json";
-constexpr std::string_view kGoldenTensor = "golden_tensor";
+using record::kGoldenTensorFolder;
+using record::kMetadataFile;
+
+// An entry is a few hundred bytes, and a run may have millions.
+constexpr size_t kMaxMetadataBytes = size_t{1} << 30;
 
 bool is_file(const fs::path& path) {
   std::error_code ignored;
@@ -57,13 +62,14 @@ Error bad_entry(const std::string& path, std::string_view data_id, std::string_v
 // Calls visit(data_id, token_id, golden, my) for every entry that is a pair of paths.
 template <typename Visit>
 Result<void> each_entry(const std::string& path, std::vector<Error>& problems, Visit visit) {
-  simdjson::padded_string text;
-  if (simdjson::padded_string::load(path).get(text) != simdjson::SUCCESS)
+  const auto text = read_text(path, kMaxMetadataBytes);
+  if (!text && text.error().code() == ErrorCode::kUnsupported) return fail(text.error());
+  if (!text)
     return fail(Error(ErrorCode::kUnreadable, path)
                 << "cannot be read; check path and permissions");
   simdjson::dom::parser parser;
   simdjson::dom::object data_ids;
-  if (parser.parse(text).get(data_ids) != simdjson::SUCCESS)
+  if (parser.parse(*text).get(data_ids) != simdjson::SUCCESS)
     return fail(Error(ErrorCode::kCorrupt, path)
                 << "is not the JSON object that dump_data writes; was it edited or cut short?");
   for (const auto [data_id, tokens_value] : data_ids) {
@@ -113,14 +119,15 @@ class FolderLock {
 
 std::string find_metadata(const std::string& path) {
   const fs::path given(path);
-  if (given.filename() == kMetadata && is_file(given)) return path;
-  for (const fs::path& candidate : {given / kMetadata, given / kGoldenTensor / kMetadata})
-    if (candidate.parent_path().filename() == kGoldenTensor && is_file(candidate))
+  if (given.filename() == kMetadataFile && is_file(given)) return path;
+  for (const fs::path& candidate :
+       {given / kMetadataFile, given / kGoldenTensorFolder / kMetadataFile})
+    if (candidate.parent_path().filename() == kGoldenTensorFolder && is_file(candidate))
       return candidate.native();
   // "golden_tensor/" has an empty last component.
-  if (given.filename().empty() && given.parent_path().filename() == kGoldenTensor &&
-      is_file(given / kMetadata))
-    return (given / kMetadata).native();
+  if (given.filename().empty() && given.parent_path().filename() == kGoldenTensorFolder &&
+      is_file(given / kMetadataFile))
+    return (given / kMetadataFile).native();
   return {};
 }
 
@@ -163,7 +170,7 @@ void find_moved_files(ManualMapping& mapping, const std::string& actual_root) {
 }
 
 Result<void> add_to_metadata(const std::string& golden_tensor, std::span<const MappedPair> pairs) {
-  const std::string path = golden_tensor + "/" + std::string(kMetadata);
+  const std::string path = golden_tensor + "/" + kMetadataFile;
   const FolderLock lock(golden_tensor);
   if (!lock.held())
     return fail(Error(ErrorCode::kUnwritable, golden_tensor)

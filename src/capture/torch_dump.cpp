@@ -10,18 +10,17 @@
 #include <map>
 #include <set>
 
+#include "base/text_file.h"
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
 #include "formats/registry.h"
+#include "record/dump_names.h"
 
 namespace ait::capture {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTree = "model_tree.json";
-constexpr std::string_view kManifest = "manifest.json";
-constexpr std::string_view kStatistics = "statistics.csv";
 constexpr std::array<std::string_view, 4> kExtensions = {".pth", ".pt", ".npy", ".bin"};
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 constexpr size_t kMaxTreeBytes = size_t{256} << 20;
@@ -83,17 +82,16 @@ uint64_t add_node(Tree& tree, const simdjson::dom::element& element, size_t dept
 }
 
 Result<Tree> read_tree(const std::string& path) {
-  std::error_code ignored;
-  if (fs::file_size(path, ignored) > kMaxTreeBytes)
+  const auto text = read_text(path, kMaxTreeBytes);
+  if (!text && text.error().code() == ErrorCode::kUnsupported)
     return fail(Error(ErrorCode::kUnsupported, path) << "is larger than any module tree");
-  simdjson::padded_string text;
-  if (simdjson::padded_string::load(path).get(text) != simdjson::SUCCESS)
+  if (!text)
     return fail(Error(ErrorCode::kUnreadable, path)
                 << "cannot be read; check path and permissions");
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   Tree tree;
-  if (parser.parse(text).get(root) == simdjson::SUCCESS) add_node(tree, root, 0);
+  if (parser.parse(*text).get(root) == simdjson::SUCCESS) add_node(tree, root, 0);
   if (tree.nodes.empty())
     return fail(
         Error(ErrorCode::kCorrupt, path)
@@ -155,7 +153,7 @@ std::vector<RecordingBuilder::Name> parse_file(std::string_view file,
   if (const std::string_view stem = stem_of(name); !stem.empty()) return {tensor_of(folder, stem)};
   std::vector<RecordingBuilder::Name> out;
   const auto kept = statistics.find(folder);
-  if (name != kStatistics || kept == statistics.end()) return out;
+  if (name != record::kStatisticsFile || kept == statistics.end()) return out;
   for (const std::string& stem : kept->second) {
     out.push_back(tensor_of(folder, stem));
     out.back().slot.member = stem;
@@ -171,13 +169,13 @@ StatisticsOnly read_statistics(const Recording& recording, const RecordingBuilde
     bool has_table = false;
     std::set<std::string, std::less<>> tensors;
     each_file(files, [&](std::string_view file) {
-      has_table |= file == kStatistics;
+      has_table |= file == record::kStatisticsFile;
       if (const std::string_view stem = stem_of(file); !stem.empty()) tensors.emplace(stem);
     });
     if (!has_table) return;
     const auto table =
         formats::open_tensor_file(recording.ranks[rank].path + "/" + recording.rounds[round] + "/" +
-                                  unit + "/" + std::string(kStatistics));
+                                  unit + "/" + record::kStatisticsFile);
     if (!table) return;
     for (size_t i = 0; i < (*table)->size(); ++i)
       if (const std::string name = (*table)->name(i); !tensors.contains(name))
@@ -201,7 +199,8 @@ bool is_round(const std::string& path) {
     if (!entry.is_folder || looked_at++ == kLookAt) continue;
     const auto files = list_folder(path + "/" + entry.name);
     if (files && std::any_of(files->begin(), files->end(), [&](const Entry& file) {
-          return !file.is_folder && (!stem_of(file.name).empty() || file.name == kStatistics);
+          return !file.is_folder &&
+                 (!stem_of(file.name).empty() || file.name == record::kStatisticsFile);
         }))
       return true;
   }
@@ -210,7 +209,7 @@ bool is_round(const std::string& path) {
 
 bool holds_rounds(const std::string& path) {
   std::error_code ignored;
-  if (fs::is_regular_file(path + "/" + std::string(kTree), ignored)) return true;
+  if (fs::is_regular_file(path + "/" + record::kModelTreeFile, ignored)) return true;
   const auto entries = list_folder(path);
   if (!entries) return false;
   for (const Entry& entry : *entries)
@@ -233,20 +232,15 @@ bool is_rank_name(const std::string& name) {
 
 // Processes that share a device, or have none, say in their manifest which rank they were.
 void look_inside(Rank& rank) {
-  simdjson::padded_string text;
-  const std::string path = rank.path + "/" + std::string(kManifest);
-  std::error_code ignored;
-  const auto bytes = fs::file_size(path, ignored);
-  if (ignored || bytes > kMaxTreeBytes) return;
+  const auto text = read_text(rank.path + "/" + record::kManifestFile, kMaxTreeBytes);
   simdjson::dom::parser parser;
   uint64_t number = 0;
-  if (simdjson::padded_string::load(path).get(text) == simdjson::SUCCESS &&
-      parser.parse(text)["rank"].get(number) == simdjson::SUCCESS)
+  if (text && parser.parse(*text)["rank"].get(number) == simdjson::SUCCESS)
     rank.device = std::to_string(number);
 }
 
 FolderRules rules() {
-  return {{"torch_tensors"}, is_rank_name, holds_rounds, is_round_folder, look_inside};
+  return {{record::kTorchTensorsFolder}, is_rank_name, holds_rounds, is_round_folder, look_inside};
 }
 
 }  // namespace
@@ -272,7 +266,7 @@ Result<Recording> read_torch_dump(const std::string& path) {
   recording.problems = std::move(found->problems);
 
   Tree tree;
-  const std::string tree_path = recording.ranks.front().path + "/" + std::string(kTree);
+  const std::string tree_path = recording.ranks.front().path + "/" + record::kModelTreeFile;
   std::error_code ignored;
   if (!fs::exists(tree_path, ignored)) {
     recording.problems.push_back(Error(ErrorCode::kNotFound, tree_path)

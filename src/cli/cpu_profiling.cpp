@@ -8,6 +8,7 @@
 
 #include "base/mapped_file.h"
 #include "record/atomic_file.h"
+#include "record/dump_names.h"
 
 namespace ait::cli {
 
@@ -81,7 +82,7 @@ Result<void> rewrite_profiling(const std::string& folder) {
   for (fs::directory_iterator at(folder, error); !error && at != fs::directory_iterator();
        at.increment(error)) {
     const std::string name = at->path().filename().native();
-    if (name.starts_with("operation_statistic_") && name.ends_with(".txt"))
+    if (name.starts_with(record::kCpuProfileStem) && name.ends_with(".txt"))
       files.push_back(at->path().native());
   }
   for (const std::string& path : files)

@@ -9,6 +9,7 @@
 #include "launch/child.h"
 #include "launch/environment.h"
 #include "launch/program.h"
+#include "record/dump_names.h"
 
 namespace ait::cli {
 namespace {
@@ -81,8 +82,8 @@ int run_demo(const DemoOptions& options) {
                  llama(fmt::format(" --dtype fp16 --fault {}", kFault)), "-er", "0,1", "-o", my},
                 status) &&
       shell.run("Compare the two dumps: where does the error begin?",
-                {"ait", "llm", "compare", "-gp", golden + "/ait_dump", "-mp", my + "/ait_dump",
-                 "-o", folder + "/report"},
+                {"ait", "llm", "compare", "-gp", golden + "/" + record::kDumpFolder, "-mp",
+                 my + "/" + record::kDumpFolder, "-o", folder + "/report"},
                 status);
   if (!done) return status;
   return print(

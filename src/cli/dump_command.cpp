@@ -15,6 +15,7 @@
 #include "cli/probes.h"
 #include "cli/process_io.h"
 #include "graph/finish.h"
+#include "record/dump_names.h"
 #include "report/utf8.h"
 
 namespace ait::cli {
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 std::set<std::string> recorded_pids(const std::string& dump) {
   std::set<std::string> out;
   std::error_code error;
-  for (fs::directory_iterator at(dump + "/tensors", error);
+  for (fs::directory_iterator at(dump + "/" + record::kTensorsFolder, error);
        !error && at != fs::directory_iterator(); at.increment(error)) {
     const std::string name = at->path().filename().native();
     if (const size_t underscore = name.rfind('_'); underscore != std::string::npos)
@@ -62,7 +63,7 @@ class Dump {
   Dump(const DumpOptions& options, RecordingPlan plan, std::string output, ScratchFolder scratch)
       : plan_(std::move(plan)), output_(std::move(output)), scratch_(std::move(scratch)) {
     report_.options = options;
-    report_.dump = output_ + "/ait_dump";
+    report_.dump = output_ + "/" + record::kDumpFolder;
   }
 
   // The exit status.
@@ -164,7 +165,7 @@ class Dump {
     for (const RecordedProcess& process : report_.end.run.processes)
       folders.push_back(timestamp + "_" + std::to_string(process.pid));
     for (const std::string& name : folders) {
-      const std::string folder = "cpu_profiling/" + name;
+      const std::string folder = record::kCpuProfilingFolder + ("/" + name);
       if (!somebody_records())
         if (auto done = rewrite_profiling(report_.dump + "/" + folder); !done)
           report_.problems.push_back(done.error().text());
@@ -179,13 +180,13 @@ class Dump {
     };
     DumpFiles& files = report_.files;
     for (const RecordedProcess& process : report_.end.run.processes) {
-      const std::string pid = std::to_string(process.pid);
-      append(files.layers, list("layer/" + pid, ".json"));
-      append(files.models, list("model/" + pid, ".json"));
-      append(files.onnx, list("model/" + pid, ".onnx"));
-      append(files.onnx, list("layer/" + pid, ".onnx"));
-      append(files.operation_tables, list("operation_io_tensors/" + pid, ".csv"));
-      append(files.kernel_tables, list("kernel_io_tensors/" + pid, ".csv"));
+      const std::string pid = "/" + std::to_string(process.pid);
+      append(files.layers, list(record::kLayerFolder + pid, ".json"));
+      append(files.models, list(record::kModelFolder + pid, ".json"));
+      append(files.onnx, list(record::kModelFolder + pid, ".onnx"));
+      append(files.onnx, list(record::kLayerFolder + pid, ".onnx"));
+      append(files.operation_tables, list(record::kOperationTablesFolder + pid, ".csv"));
+      append(files.kernel_tables, list(record::kKernelTablesFolder + pid, ".csv"));
     }
   }
 
@@ -214,7 +215,7 @@ int run_dump(const DumpOptions& options) {
   int status = kCannot;
   {
     auto output = prepare_output(options.output, made);
-    const std::string dump = output.value_or("") + "/ait_dump";
+    const std::string dump = output.value_or("") + "/" + record::kDumpFolder;
     std::error_code ignored;
     if (output && !options.dry_run && fs::exists(dump, ignored))
       log_warning(dump + " holds an earlier dump; this one is added to it");

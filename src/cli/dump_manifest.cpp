@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/text_file.h"
 #include "cli/dump_report.h"
 #include "cli/moment.h"
 #include "record/atomic_file.h"
+#include "record/dump_names.h"
 #include "report/json.h"
 
 namespace ait::cli {
@@ -23,7 +25,7 @@ using report::JsonArray;
 using report::JsonObject;
 
 // Ours are a few kilobytes; more than this is somebody else's file.
-constexpr off_t kMaxManifestBytes = off_t{16} << 20;
+constexpr size_t kMaxManifestBytes = size_t{16} << 20;
 constexpr int kNameAttempts = 1000;
 
 JsonArray texts(const std::vector<std::string>& list) {
@@ -143,15 +145,10 @@ JsonObject forecast_object(const Forecast& f) {
 // When the run that wrote this manifest began, for its new name; by its date if it does not say.
 std::string start_of(const std::string& path, const struct stat& status) {
   std::string name = stamp_text(status.st_mtime);
-  if (status.st_size > kMaxManifestBytes) return name;
-  simdjson::padded_string text;
-  simdjson::ondemand::parser parser;
-  simdjson::ondemand::document document;
+  const auto text = read_text(path, kMaxManifestBytes);
+  simdjson::dom::parser parser;
   std::string_view start;
-  if (simdjson::padded_string::load(path).get(text) != simdjson::SUCCESS ||
-      parser.iterate(text).get(document) != simdjson::SUCCESS ||
-      document["start"].get_string().get(start) != simdjson::SUCCESS)
-    return name;
+  if (!text || parser.parse(*text)["start"].get(start) != simdjson::SUCCESS) return name;
   std::string stamp;  // 20250102_030405 of 2025-01-02T03:04:05+08:00
   for (const char c : start.substr(0, 19)) {
     if (c >= '0' && c <= '9') stamp += c;
@@ -210,7 +207,7 @@ std::string manifest_text(const DumpReport& report) {
 }
 
 Result<void> write_manifest(const DumpReport& report) {
-  const std::string path = report.dump + "/manifest.json";
+  const std::string path = report.dump + "/" + record::kManifestFile;
   if (auto ok = set_aside(path); !ok) return ok;
   std::string text = manifest_text(report);
   const iovec part{text.data(), text.size()};

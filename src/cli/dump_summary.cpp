@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/dump_report.h"
+#include "record/dump_names.h"
 #include "report/table.h"
 #include "report/utf8.h"
 
@@ -31,11 +32,12 @@ std::string next_command(const DumpReport& report, const Ledger& counts) {
                  : "ait llm compare -gp GOLDEN -mp " + dump;
   if (torch && report.torch.folders.empty()) return "see what this machine has with: ait doctor";
   if (torch && report.torch.only_statistics)
-    return "look at the statistics.csv files in " +
+    return "look at the " + std::string(record::kStatisticsFile) + " files in " +
            shell_word(report.dump + "/" + report.torch.folders.front());
   if (torch)
     return "see which modules there are: " +
-           shell_word(report.dump + "/" + report.torch.folders.front() + "/model_tree.json");
+           shell_word(report.dump + "/" + report.torch.folders.front() + "/" +
+                      record::kModelTreeFile);
   const DumpFiles& files = report.files;
   const auto first = [&](const std::vector<std::string>& list) {
     return shell_word(report.dump + "/" + list.front());

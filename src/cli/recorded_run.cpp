@@ -13,6 +13,7 @@
 #include "cli/torch_run.h"
 #include "formats/registry.h"
 #include "launch/process.h"
+#include "record/dump_names.h"
 
 namespace ait::cli {
 
@@ -21,8 +22,6 @@ using record::Ledger;
 
 namespace {
 
-constexpr std::string_view kLedgerSuffix = ".ledger";
-
 // In the environment of every process of the run.
 std::string mark_of(const std::string& scratch) { return "AIT_PROBE_SCRATCH=" + scratch; }
 
@@ -30,7 +29,8 @@ std::string mark_of(const std::string& scratch) { return "AIT_PROBE_SCRATCH=" + 
 std::optional<uint64_t> pid_of_ledger(const std::string& name) {
   uint64_t pid = 0;
   const auto read = std::from_chars(name.data(), name.data() + name.size(), pid);
-  const bool fits = read.ec == std::errc() && name.ends_with(kLedgerSuffix) && *read.ptr == '.';
+  const bool fits =
+      read.ec == std::errc() && name.ends_with(record::kLedgerSuffix) && *read.ptr == '.';
   return fits ? std::optional(pid) : std::nullopt;
 }
 
@@ -95,7 +95,8 @@ template <typename Visit>
 void each_file_of(const fs::path& root, const std::string& kind, const std::string& pid,
                   Visit visit) {
   const auto is_of_process = [&](const std::string& name) {
-    return kind == "torch_tensors" ? is_torch_folder_of(name, pid) : name.ends_with("_" + pid);
+    return kind == record::kTorchTensorsFolder ? is_torch_folder_of(name, pid)
+                                               : name.ends_with("_" + pid);
   };
   for (const fs::path& folder : folders_below(root / kind, is_of_process)) each_file(folder, visit);
 }
@@ -105,7 +106,7 @@ struct Files {
   uint64_t bytes = 0;
 };
 
-constexpr const char* kTensorFolders[] = {"tensors", "torch_tensors"};
+constexpr const char* kTensorFolders[] = {record::kTensorsFolder, record::kTorchTensorsFolder};
 
 // Those of this run: an earlier one may have had a process of the same pid.
 Files tensors_of(const fs::path& root, const std::string& pid, fs::file_time_type since,
@@ -198,7 +199,8 @@ void repair(const std::string& dump, const std::string& timestamp, fs::file_time
             RecordedProcess& process) {
   const std::string pid = std::to_string(process.pid);
   const fs::path root(dump);
-  for (const char* kind : {"tensors", "torch_tensors", "tiling"})
+  for (const char* kind :
+       {record::kTensorsFolder, record::kTorchTensorsFolder, record::kTilingFolder})
     each_file_of(root, kind, pid, [&](const fs::directory_entry& file) {
       std::error_code error;
       if (is_temporary_of(file.path().filename().native(), pid)) fs::remove(file.path(), error);
@@ -207,9 +209,9 @@ void repair(const std::string& dump, const std::string& timestamp, fs::file_time
   process.counts.written = there.count;
   process.counts.written_bytes = there.bytes;
   for (const fs::path& folder :
-       {root / "operation_io_tensors" / pid, root / "kernel_io_tensors" / pid,
-        root / "cpu_profiling" / timestamp,
-        root / "cpu_profiling" / fmt::format("{}_{}", timestamp, pid)})
+       {root / record::kOperationTablesFolder / pid, root / record::kKernelTablesFolder / pid,
+        root / record::kCpuProfilingFolder / timestamp,
+        root / record::kCpuProfilingFolder / fmt::format("{}_{}", timestamp, pid)})
     each_file(folder,
               [](const fs::directory_entry& file) { cut_off_half_line(file.path().native()); });
 }

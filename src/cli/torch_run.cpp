@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/text_file.h"
+#include "record/dump_names.h"
 #include "report/utf8.h"
 
 namespace ait::cli {
@@ -13,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kOnlyStatistics = 1;  // of dump_statistics_mode
+constexpr size_t kMaxManifestBytes = size_t{256} << 20;  // as capture reads them
+constexpr uint64_t kOnlyStatistics = 1;                  // of dump_statistics_mode
 
 // One sentence for each reason in a list of the manifest.
 void add_reasons(const simdjson::dom::element& manifest, const char* list, const char* what,
@@ -67,24 +70,25 @@ TorchRun read_torch_run(const std::string& dump, const std::vector<uint64_t>& pi
                         fs::file_time_type since) {
   TorchRun run;
   std::error_code error;
-  for (fs::directory_iterator at(dump + "/torch_tensors", error);
+  for (fs::directory_iterator at(dump + "/" + record::kTorchTensorsFolder, error);
        !error && at != fs::directory_iterator(); at.increment(error)) {
     const std::string name = at->path().filename().native();
     const auto is_of = [&](uint64_t pid) { return is_torch_folder_of(name, std::to_string(pid)); };
     std::error_code unknown_date;
     if (std::any_of(pids.begin(), pids.end(), is_of) &&
         at->last_write_time(unknown_date) >= since && !unknown_date)
-      run.folders.push_back("torch_tensors/" + name);
+      run.folders.push_back(record::kTorchTensorsFolder + ("/" + name));
   }
   std::sort(run.folders.begin(), run.folders.end());
   simdjson::dom::parser parser;
   for (const std::string& folder : run.folders) {
     simdjson::dom::element manifest;
-    if (parser.load(fmt::format("{}/{}/manifest.json", dump, folder)).get(manifest) ==
-        simdjson::SUCCESS)
+    const auto text =
+        read_text(fmt::format("{}/{}/{}", dump, folder, record::kManifestFile), kMaxManifestBytes);
+    if (text && parser.parse(*text).get(manifest) == simdjson::SUCCESS)
       read_manifest(manifest, folder, run);
     else
-      run.notes.push_back(folder + "/manifest.json cannot be read");
+      run.notes.push_back(fmt::format("{}/{} cannot be read", folder, record::kManifestFile));
   }
   return run;
 }

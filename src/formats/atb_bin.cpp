@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "formats/little_endian.h"
 #include "formats/single_tensor.h"
+#include "record/dump_names.h"
 
 namespace ait::formats::atb_bin {
 namespace {
@@ -196,7 +197,8 @@ class HeaderReader {
 fs::path link_root(const fs::path& folder) {
   for (fs::path at = folder; at != at.parent_path(); at = at.parent_path()) {
     const std::string name = at.filename().string();
-    if (name.starts_with("ait_dump") || name.starts_with("msit_dump")) return at;
+    if (name.starts_with(record::kDumpFolder) || name.starts_with(record::kMsitDumpFolder))
+      return at;
   }
   return folder;
 }

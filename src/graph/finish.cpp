@@ -13,6 +13,7 @@
 #include "graph/atb_json.h"
 #include "graph/atb_reports.h"
 #include "graph/onnx.h"
+#include "record/dump_names.h"
 
 namespace ait::graph {
 namespace {
@@ -44,15 +45,17 @@ std::optional<uint64_t> number(std::string_view digits) {
 void sort_in(const fs::path& path, std::map<uint64_t, Process>& processes) {
   const std::string name = path.filename().native();
   constexpr std::string_view kEnd = ".json";
-  const size_t dot = name.find('.');
-  if (!name.ends_with(kEnd) || dot + 7 >= name.size() - kEnd.size()) return;
-  const std::string_view kind = std::string_view(name).substr(dot, 7);
-  const auto pid = number(std::string_view(name).substr(0, dot));
-  const auto sequence =
-      number(std::string_view(name).substr(dot + 7, name.size() - kEnd.size() - dot - 7));
+  if (!name.ends_with(kEnd)) return;
+  const std::string_view stem = std::string_view(name).substr(0, name.size() - kEnd.size());
+  const size_t first = stem.find('.');
+  const size_t last = stem.rfind('.');
+  if (first == last) return;
+  const auto pid = number(stem.substr(0, first));
+  const std::string_view kind = stem.substr(first + 1, last - first - 1);
+  const auto sequence = number(stem.substr(last + 1));
   if (!pid || !sequence) return;
-  if (kind == ".graph.") processes[*pid].graphs.push_back({*sequence, path.native()});
-  if (kind == ".model.") processes[*pid].models.push_back({*sequence, path.native()});
+  if (kind == record::kGraphReport) processes[*pid].graphs.push_back({*sequence, path.native()});
+  if (kind == record::kModelReport) processes[*pid].models.push_back({*sequence, path.native()});
 }
 
 bool is_file_name(std::string_view name) {
@@ -70,8 +73,8 @@ class Finisher {
       : dump_root_(std::move(dump_root)), options_(options) {}
 
   void process(uint64_t pid, Process& files) {
-    const std::string layer_folder = dump_root_ + "/layer/" + std::to_string(pid) + "/";
-    const std::string model_folder = dump_root_ + "/model/" + std::to_string(pid) + "/";
+    const std::string layer_folder = folder_of(record::kLayerFolder, pid);
+    const std::string model_folder = folder_of(record::kModelFolder, pid);
     read_table(layer_folder + "x.json");
     const auto graphs = read_reports(files.graphs);
     if (options_.layers)
@@ -94,6 +97,10 @@ class Finisher {
     std::vector<Report> only;
     for (const auto& [report, path] : reports) only.push_back(report);
     return only;
+  }
+
+  std::string folder_of(const char* kind, uint64_t pid) const {
+    return dump_root_ + "/" + kind + "/" + std::to_string(pid) + "/";
   }
 
   void problem(Error error) { finished_.problems.push_back(std::move(error)); }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "graph/atb_param.h"
 #include "graph/json_reader.h"
 
 namespace ait::graph {
@@ -45,13 +46,11 @@ bool append_scalar(JsonReader& json, OnnxAttribute& attribute) {
   return !attribute.is_text;
 }
 
-// The value as it is in `written`; null has none.
-std::optional<OnnxAttribute> attribute_of(std::string name, std::string_view written) {
-  JsonReader json(written);
+OnnxAttribute attribute_of(const AtbParam::Member& member) {
+  JsonReader json(member.written);
   OnnxAttribute attribute;
-  attribute.name = name.empty() ? std::string(kNameOfEmptyKey) : std::move(name);
+  attribute.name = member.name.empty() ? std::string(kNameOfEmptyKey) : member.name;
   const auto kind = json.kind();
-  if (kind == Kind::kNull) return std::nullopt;
   bool plain = true;
   if (kind == Kind::kArray)
     json.each_item([&] { plain &= append_scalar(json, attribute); });
@@ -60,7 +59,7 @@ std::optional<OnnxAttribute> attribute_of(std::string name, std::string_view wri
   if (!plain) {
     attribute.is_text = true;
     attribute.floats.clear();
-    attribute.strings = {compact(written)};
+    attribute.strings = {compact(member.written)};
   }
   return attribute;
 }
@@ -70,23 +69,15 @@ std::optional<OnnxAttribute> attribute_of(std::string name, std::string_view wri
 std::vector<OnnxAttribute> onnx_attributes(std::string_view param) {
   std::vector<OnnxAttribute> attributes;
   std::map<std::string, size_t> places;
-  const auto add = [&](std::string name, std::string_view written) {
-    auto attribute = attribute_of(std::move(name), written);
-    if (!attribute) return;
-    const auto [place, is_new] = places.try_emplace(attribute->name, attributes.size());
+  const AtbParam read(param);
+  for (const AtbParam::Member& member : read.members()) {
+    OnnxAttribute attribute = attribute_of(member);
+    const auto [place, is_new] = places.try_emplace(attribute.name, attributes.size());
     if (is_new)
-      attributes.push_back(std::move(*attribute));
+      attributes.push_back(std::move(attribute));
     else
-      attributes[place->second] = std::move(*attribute);
-  };
-  JsonReader json(param);
-  if (json.kind() != Kind::kObject) return attributes;
-  json.each_member([&](const std::string& key) {
-    if (json.kind() == Kind::kObject)
-      json.each_member([&](const std::string& sub) { add(key + "." + sub, json.skip()); });
-    else
-      add(key, json.skip());
-  });
+      attributes[place->second] = std::move(attribute);
+  }
   return attributes;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/mapped_file.h"
+#include "record/dump_names.h"
 
 namespace ait::graph {
 namespace {
@@ -173,11 +174,11 @@ std::optional<std::string> find_operation_table(const std::string& json_path) {
   std::error_code bad;
   const fs::path folder = fs::absolute(json_path, bad).parent_path();
   const fs::path tables =
-      folder.parent_path().parent_path() / "operation_io_tensors" / folder.filename();
+      folder.parent_path().parent_path() / record::kOperationTablesFolder / folder.filename();
   std::optional<std::pair<uint64_t, std::string>> first;
   for (fs::directory_iterator entry(tables, bad), end; !bad && entry != end; entry.increment(bad)) {
     const std::string name = entry->path().filename().native();
-    constexpr std::string_view kStart = "operation_tensors_";
+    constexpr std::string_view kStart = record::kOperationTableStem;
     constexpr std::string_view kEnd = ".csv";
     if (!name.starts_with(kStart) || !name.ends_with(kEnd) ||
         name.size() < kStart.size() + kEnd.size())

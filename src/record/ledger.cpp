@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "record/atomic_file.h"
+#include "record/dump_names.h"
 
 namespace ait::record {
 namespace {
@@ -27,8 +28,8 @@ static_assert(sizeof(Ledger) <= 4096,
 // The path that was made, and how many of this pid were there before.
 int create_file(const char* folder, uint64_t pid, char (&path)[PATH_MAX], uint64_t& incarnation) {
   for (int n = 0; n < kNameAttempts; ++n) {
-    const int length = std::snprintf(path, sizeof path, "%s/%llu.%d.ledger", folder,
-                                     static_cast<unsigned long long>(pid), n);
+    const int length = std::snprintf(path, sizeof path, "%s/%llu.%d%s", folder,
+                                     static_cast<unsigned long long>(pid), n, kLedgerSuffix);
     if (length < 0 || static_cast<size_t>(length) >= sizeof path) return -1;
     if (n == 0 && !create_parents(path).ok()) return -1;
     const int fd = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);

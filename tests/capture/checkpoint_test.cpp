@@ -1,12 +1,16 @@
 #include "capture/checkpoint.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
 
 #include "test_files.h"
 
 namespace ait::capture {
 namespace {
 
+namespace fs = std::filesystem;
 using formats::little_endian;
 using formats::TempFolder;
 
@@ -76,6 +80,20 @@ TEST(Checkpoint, RefusesAnIndexWithoutAMap) {
     folder.write("model.safetensors.index.json", text);
     EXPECT_FALSE(read_checkpoint(folder.path().string()));
   }
+}
+
+TEST(Checkpoint, IsNotHeldUpByAnIndexThatIsNone) {
+  const TempFolder folder;
+  const std::string index = folder.write("model.safetensors.index.json", "");
+  fs::resize_file(index, uintmax_t{1} << 40);
+  const auto huge = read_checkpoint(folder.path().string());
+  ASSERT_FALSE(huge);
+  EXPECT_EQ(huge.error().message(), "is larger than 256 MiB, more than such a file can be");
+  fs::remove(index);
+  ASSERT_EQ(::mkfifo(index.c_str(), 0600), 0);
+  const auto fifo = read_checkpoint(folder.path().string());
+  ASSERT_FALSE(fifo);
+  EXPECT_EQ(fifo.error().message(), "cannot be read");
 }
 
 TEST(Checkpoint, IsNotEveryFolder) {

@@ -16,7 +16,11 @@ TEST(OpKinds, KnowsTheTypesOfBothSides) {
   EXPECT_EQ(atb_kind("ElewiseOperation", R"({"elewiseType":8,"x":1})"), OpKind::kAdd);
   EXPECT_EQ(atb_kind("ElewiseOperation", R"({"elewiseType":"ELEWISE_MUL"})"), OpKind::kMultiply);
   EXPECT_EQ(atb_kind("ElewiseOperation", R"({"elewiseType":2})"), OpKind::kOther);
+  for (const char* quantises : {R"({"elewiseType":6})", R"({"elewiseType":"ELEWISE_QUANT"})",
+                                R"({"elewiseType": 18, "quantParam": {"inputScale": 1}})"})
+    EXPECT_EQ(atb_kind("ElewiseOperation", quantises), OpKind::kQuantise) << quantises;
   EXPECT_EQ(atb_kind("Zyxw", "{}"), OpKind::kUnknown);
+  EXPECT_EQ(atb_kind("Zyxw", "{\"elewiseType\""), OpKind::kUnknown);
   EXPECT_EQ(torch_kind("LlamaRMSNorm"), OpKind::kNorm);
   EXPECT_EQ(torch_kind("LlamaRotaryEmbedding"), OpKind::kRotary);
   EXPECT_EQ(torch_kind("LlamaDecoderLayer"), OpKind::kUnknown);

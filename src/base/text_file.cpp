@@ -1,0 +1,73 @@
+#include "base/text_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace ait {
+namespace {
+
+constexpr size_t kMebibyte = size_t{1} << 20;
+
+std::string bytes_text(size_t bytes) {
+  return bytes % kMebibyte == 0 ? std::to_string(bytes / kMebibyte) + " MiB"
+                                : std::to_string(bytes) + " bytes";
+}
+
+Error too_large(const std::string& path, size_t max_bytes) {
+  return Error(ErrorCode::kUnsupported, path)
+         << "is larger than " << bytes_text(max_bytes) << ", more than such a file can be";
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<RegularFile> open_regular(const std::string& path, std::string_view expected) {
+  // O_NONBLOCK: a fifo given by mistake must not hang the program before fstat can tell what it is.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      return fail(Error(ErrorCode::kNotFound, path) << "no such file; check the path");
+    return fail(Error(ErrorCode::kUnreadable, path)
+                << "cannot be opened for reading: " << system_message(errno));
+  }
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0)
+    return fail(Error(ErrorCode::kUnreadable, path)
+                << "cannot be examined: " << system_message(errno));
+  if (S_ISDIR(status.st_mode))
+    return fail(Error(ErrorCode::kUnreadable, path)
+                << "is a folder where a " << expected << " is expected");
+  if (!S_ISREG(status.st_mode))
+    return fail(Error(ErrorCode::kUnreadable, path) << "is not a regular file");
+  return RegularFile{std::move(file), static_cast<size_t>(status.st_size)};
+}
+
+Result<std::string> read_text(const std::string& path, size_t max_bytes) {
+  const auto file = open_regular(path, "file");
+  if (!file) return fail(file.error());
+  if (file->bytes > max_bytes) return fail(too_large(path, max_bytes));
+  // It may grow while it is read, or have said nothing of its size: read on until it ends.
+  std::string text(file->bytes + kTextPaddingBytes, '\0');
+  for (size_t used = 0;;) {
+    if (used == text.size()) text.resize(2 * used);
+    const ssize_t got = ::read(file->descriptor.get(), text.data() + used, text.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      return fail(Error(ErrorCode::kUnreadable, path)
+                  << "cannot be read: " << system_message(errno));
+    used += static_cast<size_t>(got);
+    if (used > max_bytes) return fail(too_large(path, max_bytes));
+    if (got > 0) continue;
+    text.resize(used);
+    text.reserve(used + kTextPaddingBytes);
+    return text;
+  }
+}
+
+}  // namespace ait
