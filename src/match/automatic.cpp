@@ -45,7 +45,7 @@ class Automatic {
     const std::optional<PlaceMap> places = find_places(*golden_, *actual_);
     auto alignment = align_tokens(
         golden_side_, actual_side_, options_.token_map,
-        [&](const TokenSide& side, const SideStep& step) { return tokens_of(side, step).count; },
+        [&](const RunSide& side, const SideStep& step) { return tokens_of(side, step).count; },
         [&](const Step& step) { return data_agree(step); });
     if (!alignment) return fail(alignment.error());
 
@@ -67,18 +67,18 @@ class Automatic {
 
  private:
   // Values of a layer, or of everything where there are no layers.
-  const Segment& first_segment(const TokenSide& side, size_t program) const {
+  const Segment& first_segment(const RunSide& side, size_t program) const {
     const Program& p = side.programs[program];
     return p.layers.empty() ? p.outside : p.layers.front();
   }
 
-  EvidenceSide evidence_side(const TokenSide& side, const SideStep& step, const Segment& segment,
+  EvidenceSide evidence_side(const RunSide& side, const SideStep& step, const Segment& segment,
                              const std::vector<Value>& values, const Tokens& tokens) const {
     return {side.recording, segment, values, tokens,
             [&side, step](uint32_t operation) { return round_of(side, step, operation); }};
   }
 
-  Tokens tokens_of(const TokenSide& side, const SideStep& step) {
+  Tokens tokens_of(const RunSide& side, const SideStep& step) {
     const auto key = std::tuple(&side == &golden_side_, step.program, step.round);
     const auto known = tokens_.find(key);
     if (known != tokens_.end()) return known->second;
@@ -283,8 +283,8 @@ class Automatic {
   const AutomaticOptions& options_;
   std::vector<Program> golden_programs_;
   std::vector<Program> actual_programs_;
-  TokenSide golden_side_;
-  TokenSide actual_side_;
+  RunSide golden_side_;
+  RunSide actual_side_;
   std::map<std::tuple<bool, size_t, size_t>, Tokens> tokens_;
   std::vector<std::string> notes_;
 };

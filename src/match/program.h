@@ -39,6 +39,12 @@ struct Program {
 // model that has graphs of its own for prefill and decode is two programs, in that order.
 std::vector<Program> find_programs(const capture::Recording& recording);
 
+// One of the two runs that are compared.
+struct RunSide {
+  const capture::Recording& recording;
+  const std::vector<Program>& programs;
+};
+
 // Segments of equal structures have the same operations and tensors at the same positions, so that
 // what is known of one segment holds for the other. Names and types do not matter.
 std::string structure_of(const capture::Recording& recording, const Segment& segment);
