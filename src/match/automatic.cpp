@@ -20,7 +20,8 @@ using capture::Recording;
 // lies in one of them or spoils all that follow.
 constexpr size_t kLayersLookedAt = 5;
 
-// Rounds of each graph that are looked at: a prompt and a new word where one graph does both.
+// Rounds of each graph that are looked at, the first ones: a prompt and a new word where one graph
+// does both.
 constexpr size_t kRoundsLookedAt = 2;
 
 // Data this near in the first layer say that two rounds worked on the same.
@@ -45,7 +46,7 @@ class Automatic {
     const std::optional<PlaceMap> places = find_places(*golden_, *actual_);
     auto alignment = align_tokens(
         golden_side_, actual_side_, options_.token_map,
-        [&](const TokenSide& side, const SideStep& step) { return tokens_of(side, step).count; },
+        [&](const RunSide& side, const SideStep& step) { return tokens_of(side, step).count; },
         [&](const Step& step) { return data_agree(step); });
     if (!alignment) return fail(alignment.error());
 
@@ -67,18 +68,20 @@ class Automatic {
 
  private:
   // Values of a layer, or of everything where there are no layers.
-  const Segment& first_segment(const TokenSide& side, size_t program) const {
+  const Segment& first_segment(const RunSide& side, size_t program) const {
     const Program& p = side.programs[program];
     return p.layers.empty() ? p.outside : p.layers.front();
   }
 
-  EvidenceSide evidence_side(const TokenSide& side, const SideStep& step, const Segment& segment,
-                             const std::vector<Value>& values, const Tokens& tokens) const {
-    return {side.recording, segment, values, tokens,
-            [&side, step](uint32_t operation) { return round_of(side, step, operation); }};
+  static SegmentRound segment_round(const RunSide& side, const SideStep& step,
+                                    const Segment& segment, const std::vector<Value>& values,
+                                    const Tokens& tokens) {
+    return {{side.recording, segment, values}, tokens, [&side, step](uint32_t operation) {
+              return round_of(side, step, operation);
+            }};
   }
 
-  Tokens tokens_of(const TokenSide& side, const SideStep& step) {
+  Tokens tokens_of(const RunSide& side, const SideStep& step) {
     const auto key = std::tuple(&side == &golden_side_, step.program, step.round);
     const auto known = tokens_.find(key);
     if (known != tokens_.end()) return known->second;
@@ -87,7 +90,7 @@ class Automatic {
     // A handful of tensors tells it.
     constexpr size_t kEnough = 12;
     if (values.size() > kEnough) values.resize(kEnough);
-    const auto shapes = shapes_of(evidence_side(side, step, segment, values, {}));
+    const auto shapes = shapes_of(segment_round(side, step, segment, values, {}));
     return tokens_[key] = guess_tokens(shapes, side.recording.traits.batch);
   }
 
@@ -106,26 +109,36 @@ class Automatic {
                           const std::vector<Value>& golden_values, const Segment& actual,
                           const std::vector<Value>& actual_values) {
     const auto [golden_tokens, actual_tokens] = tokens_of(step);
-    return weigh(evidence_side(golden_side_, step.golden, golden, golden_values, golden_tokens),
-                 evidence_side(actual_side_, step.actual, actual, actual_values, actual_tokens));
+    return weigh(segment_round(golden_side_, step.golden, golden, golden_values, golden_tokens),
+                 segment_round(actual_side_, step.actual, actual, actual_values, actual_tokens));
+  }
+
+  // How many pairs of values of two segments could be compared as wholes, and how many are near.
+  struct Agreement {
+    size_t compared = 0;
+    size_t near = 0;
+  };
+  Agreement agreement_of(const Step& step, const Segment& golden, const Segment& actual) {
+    const Evidence evidence = weigh_segments(step, golden, values_of(*golden_, golden), actual,
+                                             values_of(*actual_, actual));
+    Agreement out;
+    for (const Evidence::PairFacts& facts : evidence.pairs) {
+      if (!facts.whole) continue;
+      ++out.compared;
+      if (facts.whole->distance.value <= kSameInput && facts.whole->distance.agrees()) ++out.near;
+    }
+    return out;
   }
 
   std::optional<bool> data_agree(const Step& step) {
-    const Segment& golden = first_segment(golden_side_, step.golden.program);
-    const Segment& actual = first_segment(actual_side_, step.actual.program);
-    const Evidence evidence = weigh_segments(step, golden, values_of(*golden_, golden), actual,
-                                             values_of(*actual_, actual));
-    bool known = false;
-    for (const Evidence::Cell& cell : evidence.cells) {
-      if (!cell.whole) continue;
-      known = true;
-      if (cell.whole->distance.value <= kSameInput && cell.whole->distance.agrees()) return true;
-    }
-    if (!known) return std::nullopt;
-    return false;
+    const Agreement found = agreement_of(step, first_segment(golden_side_, step.golden.program),
+                                         first_segment(actual_side_, step.actual.program));
+    if (found.compared == 0) return std::nullopt;
+    return found.near > 0;
   }
 
-  // Which golden layer each of my layers corresponds to.
+  // Which golden layer each of my layers corresponds to. Where one side has fewer, they are taken
+  // for those of the other side from the layer on with which its first one agrees best.
   std::vector<std::pair<size_t, size_t>> pair_layers(const Program& golden, const Program& actual,
                                                      const Step& step) {
     const size_t g = golden.layers.size();
@@ -133,41 +146,24 @@ class Automatic {
     size_t golden_first = 0;
     size_t actual_first = 0;
     if (g != a && g > 0 && a > 0) {
-      size_t best = 0;
-      const size_t shifts = (g > a ? g - a : a - g) + 1;
-      for (size_t shift = 0; shift < shifts; ++shift) {
-        const Segment& gs = golden.layers[g > a ? shift : 0];
-        const Segment& as = actual.layers[g > a ? 0 : shift];
-        const Evidence evidence =
-            weigh_segments(step, gs, values_of(*golden_, gs), as, values_of(*actual_, as));
-        size_t agreeing = 0;
-        for (const Evidence::Cell& cell : evidence.cells)
-          if (cell.whole && cell.whole->distance.value <= kSameInput &&
-              cell.whole->distance.agrees())
-            ++agreeing;
-        if (agreeing <= best) continue;
-        best = agreeing;
-        (g > a ? golden_first : actual_first) = shift;
+      size_t most = 0;
+      size_t& longer_first = g > a ? golden_first : actual_first;
+      for (size_t first = 0; first <= (g > a ? g - a : a - g); ++first) {
+        const size_t near =
+            agreement_of(step, golden.layers[g > a ? first : 0], actual.layers[g > a ? 0 : first])
+                .near;
+        if (near <= most) continue;
+        most = near;
+        longer_first = first;
       }
       notes_.push_back("golden has " + std::to_string(g) + " layers and my side " +
                        std::to_string(a) + ": layer " + std::to_string(actual_first) +
                        " of mine is taken for layer " + std::to_string(golden_first) +
-                       (best > 0 ? ", where the data agree" : ", data do not help"));
+                       (most > 0 ? ", where the data agree" : ", data do not help"));
     }
     std::vector<std::pair<size_t, size_t>> out;
     for (size_t i = 0; golden_first + i < g && actual_first + i < a; ++i)
       out.emplace_back(golden_first + i, actual_first + i);
-    return out;
-  }
-
-  static std::vector<const Step*> some_of(const std::vector<const Step*>& steps) {
-    if (steps.size() <= 1) return steps;
-    // One of each kind: a prompt has many rows, a new word one.
-    std::vector<const Step*> out = {steps[0]};
-    for (const Step* step : steps)
-      if (out.size() < kRoundsLookedAt &&
-          (step->is_prefill != out[0]->is_prefill || step == steps[1]))
-        if (step != out[0]) out.push_back(step);
     return out;
   }
 
@@ -176,7 +172,9 @@ class Automatic {
     const Program& golden = golden_programs_[programs.first];
     const Program& actual = actual_programs_[programs.second];
     PlannedProgram out{programs.first, programs.second, {}};
-    const std::vector<const Step*> looked_at = some_of(steps);
+    const std::vector<const Step*> looked_at(
+        steps.begin(),
+        steps.begin() + static_cast<ptrdiff_t>(std::min(kRoundsLookedAt, steps.size())));
     const auto layers = pair_layers(golden, actual, *looked_at.front());
 
     // Layers of the same structure on both sides are one case.
@@ -283,8 +281,8 @@ class Automatic {
   const AutomaticOptions& options_;
   std::vector<Program> golden_programs_;
   std::vector<Program> actual_programs_;
-  TokenSide golden_side_;
-  TokenSide actual_side_;
+  RunSide golden_side_;
+  RunSide actual_side_;
   std::map<std::tuple<bool, size_t, size_t>, Tokens> tokens_;
   std::vector<std::string> notes_;
 };

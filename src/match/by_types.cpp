@@ -1,8 +1,8 @@
 #include "match/by_types.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
+#include <utility>
 
 namespace ait::match {
 namespace {
@@ -14,83 +14,115 @@ using Types = capture::Traits::Types;
 
 constexpr uint32_t kNone = ~uint32_t{0};
 
-const Operation& operation_of(const MatchSide& side, const Value& value) {
-  return side.recording.operations[side.segment.operation_at(value.position)];
+// Kinds of work that both sides do. Caches, quantising and moving data have no like among modules.
+constexpr OpKind kKinds[] = {OpKind::kEmbedding,  OpKind::kNorm,      OpKind::kLinear,
+                             OpKind::kActivation, OpKind::kAttention, OpKind::kAdd,
+                             OpKind::kMultiply,   OpKind::kRotary};
+
+// The value that is this tensor of the operation at a position; kNone where there is none.
+uint32_t find_value(const SegmentSide& side, uint32_t position, Direction direction,
+                    uint32_t index) {
+  for (uint32_t i = 0; i < side.values.size(); ++i)
+    if (side.values[i].position == position && side.values[i].direction == direction &&
+        side.values[i].index == index)
+      return i;
+  return kNone;
 }
 
-std::string tensor_name(const MatchSide& side, const Value& value) {
-  return side.recording.slots[slot_of(side.recording, side.segment, value)].tensor();
+// First outputs of the leaves that do this kind of work.
+std::vector<uint32_t> workers(const SegmentSide& side, OpKind kind) {
+  std::vector<uint32_t> out;
+  for (uint32_t i = 0; i < side.values.size(); ++i) {
+    const Value& value = side.values[i];
+    if (value.kind == kind && value.is_leaf && value.is_output() && value.index == 0)
+      out.push_back(i);
+  }
+  return out;
+}
+
+// What a line of a mapping file speaks of: a tensor of that name, or first outputs.
+std::vector<uint32_t> mapped_values(const SegmentSide& side, const TypeMapping& mapping) {
+  const bool is_modules = side.recording.traits.types == Types::kModules;
+  const std::string& type = is_modules ? mapping.module : mapping.library;
+  const std::string& tensor = is_modules ? mapping.module_tensor : mapping.library_tensor;
+  std::vector<uint32_t> out;
+  for (uint32_t i = 0; i < side.values.size(); ++i) {
+    const Value& value = side.values[i];
+    if (side.operation_of(value).type.find(type) == std::string::npos) continue;
+    if (tensor.empty() ? value.is_output() && value.index == 0
+                       : side.tensor_name_of(value) == tensor)
+      out.push_back(i);
+  }
+  return out;
+}
+
+// What the operation at a position reads first: by the names of tensors, what the last leaf before
+// it wrote.
+uint32_t first_input_producer(const SegmentSide& side, uint32_t position) {
+  const Operation& reader = side.recording.operations[side.segment.operation_at(position)];
+  if (reader.inputs.empty()) return kNone;
+  for (uint32_t before = position; before-- > 0;) {
+    const Operation& writer = side.recording.operations[side.segment.operation_at(before)];
+    const auto name = std::find(writer.outputs.begin(), writer.outputs.end(), reader.inputs[0]);
+    if (name == writer.outputs.end()) continue;
+    const uint32_t value = find_value(side, before, Direction::kOutput,
+                                      static_cast<uint32_t>(name - writer.outputs.begin()));
+    if (value != kNone && side.values[value].is_leaf) return value;
+  }
+  return kNone;
+}
+
+// The first output of the innermost operation that holds at least half of the segment: a layer, or
+// a model of one layer.
+uint32_t trunk_output(const SegmentSide& side) {
+  const std::vector<uint32_t>& operations = side.segment.operations;
+  uint32_t trunk = kNone;
+  for (uint32_t i = 0; i < operations.size(); ++i) {
+    const uint32_t end = side.recording.operations[operations[i]].end;
+    const auto inside = static_cast<size_t>(
+        std::count_if(operations.begin(), operations.end(),
+                      [&](uint32_t other) { return other >= operations[i] && other < end; }));
+    if (inside > 1 && 2 * inside >= operations.size()) trunk = i;
+  }
+  return find_value(side, trunk, Direction::kOutput, 0);
 }
 
 class TypePairing {
  public:
-  TypePairing(const MatchSide& golden, const MatchSide& actual, std::span<const Match> matches,
-              const TypeHints& hints, std::span<const TypeMapping> mappings)
-      : golden_(golden), actual_(actual), hints_(hints), mappings_(mappings) {
+  TypePairing(const MatchProblem& problem, std::span<const Match> matches) : problem_(problem) {
     for (const Match& match : matches) {
       golden_used_.insert(match.golden);
       actual_used_.insert(match.actual);
-      if (match.form.golden.taken == 0 && match.form.actual.taken == 0 && !match.golden_too)
-        settled_.emplace_back(match.golden, match.actual);
+      const bool is_whole =
+          match.form.golden.taken == 0 && match.form.actual.taken == 0 && !match.golden_too;
+      if (is_whole) settled_.emplace_back(match.golden, match.actual);
     }
   }
 
   std::vector<TypedPair> run() {
-    for (const TypeMapping& mapping : mappings_) by_mapping(mapping);
-    for (const OpKind kind :
-         {OpKind::kEmbedding, OpKind::kNorm, OpKind::kLinear, OpKind::kActivation,
-          OpKind::kAttention, OpKind::kAdd, OpKind::kMultiply, OpKind::kRotary})
-      in_order(select(golden_, kind), select(actual_, kind), "types and order fit");
-    by_flow();
-    by_trunk();
+    for (const TypeMapping& mapping : problem_.mappings)
+      pair_in_order(mapped_values(problem_.golden, mapping),
+                    mapped_values(problem_.actual, mapping),
+                    "the mapping file says so, and the order fits");
+    for (const OpKind kind : kKinds)
+      pair_in_order(workers(problem_.golden, kind), workers(problem_.actual, kind),
+                    "types and order fit");
+    pair_by_flow();
+    pair_trunks();
     return std::move(pairs_);
   }
 
  private:
-  // First outputs of what does this kind of work. Of torch, containers do not work.
-  static std::vector<uint32_t> select(const MatchSide& side, OpKind kind) {
-    std::vector<uint32_t> out;
-    for (uint32_t i = 0; i < side.values.size(); ++i) {
-      const Value& value = side.values[i];
-      if (value.kind == kind && value.is_leaf && value.direction == Direction::kOutput &&
-          value.index == 0)
-        out.push_back(i);
-    }
-    return out;
-  }
-
-  void by_mapping(const TypeMapping& mapping) {
-    const auto pick = [&](const MatchSide& side, const std::string& type,
-                          const std::string& tensor) {
-      std::vector<uint32_t> out;
-      for (uint32_t i = 0; i < side.values.size(); ++i) {
-        const Value& value = side.values[i];
-        if (operation_of(side, value).type.find(type) == std::string::npos) continue;
-        if (tensor.empty() ? value.direction == Direction::kOutput && value.index == 0
-                           : tensor_name(side, value) == tensor)
-          out.push_back(i);
-      }
-      return out;
-    };
-    const auto of = [&](const MatchSide& side) {
-      return side.recording.traits.types == Types::kModules
-                 ? pick(side, mapping.module, mapping.module_tensor)
-                 : pick(side, mapping.library, mapping.library_tensor);
-    };
-    in_order(of(golden_), of(actual_), "the mapping file says so, and the order fits");
-  }
-
-  // Columns of shards add up to those of a whole.
-  bool sizes_fit(uint32_t golden, uint32_t actual) const {
-    const size_t g = hints_.golden_columns[golden];
-    const size_t a = hints_.actual_columns[actual];
-    return g == 0 || a == 0 || g == a || g == a * actual_.recording.ranks.size() ||
-           a == g * golden_.recording.ranks.size();
-  }
-
-  // Splits both at what is settled and pairs stretches of equal length.
-  void in_order(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals,
-                const std::string& why) {
+  // Splits both lists at the pairs that are settled and pairs what is free in between, where both
+  // sides have equally many there:
+  //
+  //     golden   norm  linear  linear  linear        The second linear is settled with my third.
+  //     Before my side  linear  linear  linear  linear      it golden has one and my side two:
+  //     nobody knows
+  //                                                  which. After it both have one: these are a
+  //                                                  pair.
+  void pair_in_order(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals,
+                     const std::string& why) {
     std::vector<std::pair<size_t, size_t>> anchors;  // places in the two lists
     for (const auto& [golden, actual] : settled_) {
       const auto g = std::find(goldens.begin(), goldens.end(), golden);
@@ -104,8 +136,8 @@ class TypePairing {
     size_t a = 0;
     for (const auto& [next_golden, next_actual] : anchors) {
       if (next_golden < g || next_actual < a) continue;  // crosses one before it
-      stretch(free_ones(goldens, g, next_golden, golden_used_),
-              free_ones(actuals, a, next_actual, actual_used_), why);
+      pair_stretch(free_ones(goldens, g, next_golden, golden_used_),
+                   free_ones(actuals, a, next_actual, actual_used_), why);
       g = next_golden + 1;
       a = next_actual + 1;
     }
@@ -119,132 +151,86 @@ class TypePairing {
     return out;
   }
 
-  void stretch(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals,
-               const std::string& why) {
+  void pair_stretch(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals,
+                    const std::string& why) {
     if (goldens.size() != actuals.size()) return;
     for (size_t i = 0; i < goldens.size(); ++i)
       if (!sizes_fit(goldens[i], actuals[i])) return;
     for (size_t i = 0; i < goldens.size(); ++i) add(goldens[i], actuals[i], why);
   }
 
+  // What feeds an operation is what goes into the module that the operation corresponds to. Pairs
+  // that are found so are followed further back.
+  void pair_by_flow() {
+    for (size_t i = 0; i < settled_.size(); ++i) {
+      const auto [golden, actual] = settled_[i];
+      const Value& g = problem_.golden.values[golden];
+      const Value& a = problem_.actual.values[actual];
+      const bool is_work =
+          a.kind == OpKind::kLinear || a.kind == OpKind::kNorm || a.kind == OpKind::kActivation;
+      if (!is_work || g.kind != a.kind || !g.is_output() || !g.is_leaf || !a.is_leaf) continue;
+      const uint32_t input = find_value(problem_.golden, g.position, Direction::kInput, 0);
+      const uint32_t producer = first_input_producer(problem_.actual, a.position);
+      // A quantised operation reads integers, which are nothing that golden has.
+      if (!is_free(input, producer) || !is_float(producer) ||
+          problem_.actual.values[producer].kind == OpKind::kQuantise)
+        continue;
+      add(input, producer,
+          "it feeds what " + problem_.golden.operation_of(g).name + " corresponds to");
+    }
+  }
+
+  void pair_trunks() {
+    const uint32_t golden = trunk_output(problem_.golden);
+    const uint32_t actual = trunk_output(problem_.actual);
+    if (is_free(golden, actual)) add(golden, actual, "both hold most of what is around them");
+  }
+
+  bool is_free(uint32_t golden, uint32_t actual) const {
+    return golden != kNone && actual != kNone && !golden_used_.contains(golden) &&
+           !actual_used_.contains(actual) && sizes_fit(golden, actual);
+  }
+
+  // Columns of shards add up to those of a whole.
+  bool sizes_fit(uint32_t golden, uint32_t actual) const {
+    const size_t g = columns_of(golden, &Evidence::golden);
+    const size_t a = columns_of(actual, &Evidence::actual);
+    return g == 0 || a == 0 || g == a || g == a * problem_.actual.recording.ranks.size() ||
+           a == g * problem_.golden.recording.ranks.size();
+  }
+
+  // The most that any evidence saw; 0 where none did.
+  size_t columns_of(uint32_t value, std::vector<Evidence::ValueFacts> Evidence::* facts) const {
+    size_t columns = 0;
+    for (const Evidence& evidence : problem_.evidence)
+      columns = std::max(columns, (evidence.*facts)[value].columns);
+    return columns;
+  }
+
+  bool is_float(uint32_t actual) const {
+    return std::all_of(problem_.evidence.begin(), problem_.evidence.end(),
+                       [&](const Evidence& evidence) { return evidence.actual[actual].is_float; });
+  }
+
   void add(uint32_t golden, uint32_t actual, const std::string& why) {
-    if (!may_correspond(golden_, golden_.values[golden], actual_, actual_.values[actual],
-                        mappings_))
-      return;
+    if (!problem_.is_allowed(golden, actual)) return;
     golden_used_.insert(golden);
     actual_used_.insert(actual);
     settled_.emplace_back(golden, actual);
     pairs_.push_back({golden, actual, why});
   }
 
-  // What feeds an operation is what goes into the module that it corresponds to.
-  void by_flow() {
-    for (size_t i = 0; i < settled_.size(); ++i) {
-      const auto [golden, actual] = settled_[i];
-      const Value& g = golden_.values[golden];
-      const Value& a = actual_.values[actual];
-      const bool working =
-          a.kind == OpKind::kLinear || a.kind == OpKind::kNorm || a.kind == OpKind::kActivation;
-      if (g.kind != a.kind || !working || g.direction != Direction::kOutput || !g.is_leaf ||
-          !a.is_leaf)
-        continue;
-      const uint32_t input = input_of(golden_, g.position);
-      const uint32_t producer = producer_of(actual_, a.position);
-      if (input == kNone || producer == kNone || actual_used_.contains(producer) ||
-          golden_used_.contains(input) || !sizes_fit(input, producer) ||
-          !hints_.actual_is_float[producer] || actual_.values[producer].kind == OpKind::kQuantise)
-        continue;
-      add(input, producer, "it feeds what " + operation_of(golden_, g).name + " corresponds to");
-    }
-  }
-
-  // The operation that holds most of the others, a layer or a model of one layer, with its like.
-  void by_trunk() {
-    const uint32_t golden = trunk_output(golden_);
-    const uint32_t actual = trunk_output(actual_);
-    if (golden != kNone && actual != kNone && !golden_used_.contains(golden) &&
-        !actual_used_.contains(actual) && sizes_fit(golden, actual))
-      add(golden, actual, "both hold most of what is around them");
-  }
-
-  // Of the innermost operation that holds at least half of the segment.
-  static uint32_t trunk_output(const MatchSide& side) {
-    uint32_t trunk = kNone;
-    for (uint32_t i = 0; i < side.segment.operations.size(); ++i) {
-      const uint32_t operation = side.segment.operations[i];
-      const size_t inside = static_cast<size_t>(std::count_if(
-          side.segment.operations.begin(), side.segment.operations.end(), [&](uint32_t other) {
-            return other >= operation && other < side.recording.operations[operation].end;
-          }));
-      if (inside > 1 && 2 * inside >= side.segment.operations.size()) trunk = i;
-    }
-    for (uint32_t i = 0; i < side.values.size(); ++i)
-      if (side.values[i].position == trunk && side.values[i].direction == Direction::kOutput &&
-          side.values[i].index == 0)
-        return i;
-    return kNone;
-  }
-
-  static uint32_t input_of(const MatchSide& side, uint32_t position) {
-    for (uint32_t i = 0; i < side.values.size(); ++i)
-      if (side.values[i].position == position && side.values[i].direction == Direction::kInput &&
-          side.values[i].index == 0)
-        return i;
-    return kNone;
-  }
-
-  // By the names of tensors: the last leaf before it that writes what it reads first.
-  static uint32_t producer_of(const MatchSide& side, uint32_t position) {
-    const Operation& reader = side.recording.operations[side.segment.operation_at(position)];
-    if (reader.inputs.empty()) return kNone;
-    for (uint32_t before = position; before-- > 0;) {
-      const Operation& writer = side.recording.operations[side.segment.operation_at(before)];
-      const auto name = std::find(writer.outputs.begin(), writer.outputs.end(), reader.inputs[0]);
-      if (name == writer.outputs.end()) continue;
-      const auto index = static_cast<uint32_t>(name - writer.outputs.begin());
-      for (uint32_t i = 0; i < side.values.size(); ++i)
-        if (side.values[i].position == before && side.values[i].is_leaf &&
-            side.values[i].direction == Direction::kOutput && side.values[i].index == index)
-          return i;
-    }
-    return kNone;
-  }
-
-  const MatchSide& golden_;
-  const MatchSide& actual_;
-  const TypeHints& hints_;
-  std::span<const TypeMapping> mappings_;
+  const MatchProblem& problem_;
   std::set<uint32_t> golden_used_;
   std::set<uint32_t> actual_used_;
-  std::vector<std::pair<uint32_t, uint32_t>> settled_;
+  std::vector<std::pair<uint32_t, uint32_t>> settled_;  // whole values, golden and mine
   std::vector<TypedPair> pairs_;
 };
 
 }  // namespace
 
-std::vector<TypedPair> pair_by_types(const MatchSide& golden, const MatchSide& actual,
-                                     std::span<const Match> matches, const TypeHints& hints,
-                                     std::span<const TypeMapping> mappings) {
-  return TypePairing(golden, actual, matches, hints, mappings).run();
-}
-
-bool may_correspond(const MatchSide& golden, const Value& golden_value, const MatchSide& actual,
-                    const Value& actual_value, std::span<const TypeMapping> mappings) {
-  if (mappings.empty() || golden.recording.traits.types == actual.recording.traits.types)
-    return true;
-  const bool golden_modules = golden.recording.traits.types == Types::kModules;
-  const Value& module_value = golden_modules ? golden_value : actual_value;
-  const Value& library_value = golden_modules ? actual_value : golden_value;
-  if (module_value.direction == Direction::kInput) return true;
-  const std::string& module = operation_of(golden_modules ? golden : actual, module_value).type;
-  const std::string& library = operation_of(golden_modules ? actual : golden, library_value).type;
-  bool mentioned = false;
-  for (const TypeMapping& mapping : mappings) {
-    if (library.find(mapping.library) == std::string::npos) continue;
-    mentioned = true;
-    if (module.find(mapping.module) != std::string::npos) return true;
-  }
-  return !mentioned;
+std::vector<TypedPair> pair_by_types(const MatchProblem& problem, std::span<const Match> matches) {
+  return TypePairing(problem, matches).run();
 }
 
 }  // namespace ait::match

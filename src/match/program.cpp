@@ -1,220 +1,159 @@
 #include "match/program.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
+#include <utility>
+
+#include "match/layers.h"
 
 namespace ait::match {
 namespace {
 
+using capture::Direction;
 using capture::kNoOperation;
 using capture::Level;
 using capture::Operation;
 using capture::Recording;
 
-std::vector<uint32_t> children_of(const Recording& recording, uint32_t parent) {
-  std::vector<uint32_t> children;
-  for (uint32_t i = parent + 1; i < recording.operations[parent].end;
-       i = recording.operations[i].end)
-    if (recording.operations[i].level == Level::kOperation) children.push_back(i);
-  return children;
+using Tops = std::vector<uint32_t>;  // top-level operations of one graph
+
+bool contains(const Tops& tops, uint32_t top) {
+  return std::find(tops.begin(), tops.end(), top) != tops.end();
 }
 
-std::vector<uint32_t> tops_of(const Recording& recording) {
-  std::vector<uint32_t> tops;
+Tops tops_of(const Recording& recording) {
+  Tops tops;
   for (uint32_t i = 0; i < recording.operations.size(); i = recording.operations[i].end)
     tops.push_back(i);
   return tops;
 }
 
-size_t size_of(const Recording& recording, uint32_t operation) {
-  return recording.operations[operation].end - operation;
-}
-
-bool is_leaf(const Recording& recording, uint32_t operation) {
-  return children_of(recording, operation).empty();
-}
-
-// Depths and tensors of a subtree as text.
-void append_structure(const Recording& recording, uint32_t root, std::string& out) {
-  std::vector<uint32_t> ends;
-  for (uint32_t i = root; i < recording.operations[root].end; ++i) {
-    if (recording.operations[i].level != Level::kOperation) continue;
-    while (!ends.empty() && i >= ends.back()) ends.pop_back();
-    out += std::to_string(ends.size()) + ":";
-    for (uint32_t slot = recording.first_slot[i]; slot < recording.first_slot[i + 1]; ++slot) {
-      const capture::Slot& s = recording.slots[slot];
-      // An operation may read its inputs from elsewhere, and a fault may be just that.
-      if (s.direction == capture::Direction::kInput && !recording.traits.inputs_are_values)
-        continue;
-      out += s.direction == capture::Direction::kInput ? 'i' : 'o';
-      if (s.moment == capture::Moment::kBefore) out += 'b';
-      out += std::to_string(s.index) + (s.call > 0 ? "#" + std::to_string(s.call) : "") + ",";
-    }
-    ends.push_back(recording.operations[i].end);
-  }
-  out += ";";
-}
-
-// Siblings in a row that look like one another: the layers of a model.
-struct Run {
-  std::vector<uint32_t> members;
-  size_t total = 0;  // operations in them
-};
-
-// The best run among siblings. Members have children and the same structure, or the same type.
-std::vector<Run> runs_in(const Recording& recording, const std::vector<uint32_t>& siblings) {
-  std::vector<Run> runs;
-  std::string last_structure;
-  for (size_t i = 0; i < siblings.size(); ++i) {
-    const uint32_t at = siblings[i];
-    if (is_leaf(recording, at)) {
-      last_structure.clear();
+// Operations that no topology lists: what was set up before all graphs serves all of them (a shared
+// word embedding), anything else belongs to the graph that was set up before it.
+void add_unlisted(const Tops& tops, std::vector<Tops>& graphs) {
+  const uint32_t first = graphs[0].front();
+  for (const uint32_t top : tops) {
+    if (std::any_of(graphs.begin(), graphs.end(),
+                    [&](const Tops& graph) { return contains(graph, top); }))
+      continue;
+    if (top < first) {
+      for (Tops& graph : graphs) graph.push_back(top);
       continue;
     }
-    std::string structure;
-    append_structure(recording, at, structure);
-    const bool continues =
-        !runs.empty() && i > 0 && runs.back().members.back() == siblings[i - 1] &&
-        (structure == last_structure ||
-         (!recording.operations[at].type.empty() &&
-          recording.operations[at].type == recording.operations[siblings[i - 1]].type));
-    if (!continues) runs.emplace_back();
-    runs.back().members.push_back(at);
-    runs.back().total += size_of(recording, at);
-    last_structure = std::move(structure);
+    size_t before = 0;
+    for (size_t i = 0; i < graphs.size(); ++i)
+      if (graphs[i].front() < top) before = i;
+    graphs[before].push_back(top);
   }
-  return runs;
 }
 
-// Of a forest: the run that holds most operations, at least two members and half of everything.
-Run find_layers(const Recording& recording, const std::vector<uint32_t>& tops) {
-  size_t everything = 0;
-  for (const uint32_t top : tops) everything += size_of(recording, top);
-  Run best;
-  const auto consider = [&](const std::vector<uint32_t>& siblings) {
-    for (Run& run : runs_in(recording, siblings))
-      if (run.members.size() >= 2 && run.total > best.total) best = std::move(run);
-  };
-  consider(tops);
-  for (const uint32_t top : tops)
-    for (uint32_t i = top; i < recording.operations[top].end; ++i)
-      if (!is_leaf(recording, i)) consider(children_of(recording, i));
-  return 2 * best.total >= everything ? best : Run{};
+// The graphs as topologies of models list them.
+std::vector<Tops> graphs_by_topology(const Recording& recording, const Tops& tops) {
+  std::vector<Tops> graphs;
+  for (const std::vector<uint64_t>& ids : recording.model_tops) {
+    Tops graph;
+    for (const uint32_t top : tops) {
+      const Operation& operation = recording.operations[top];
+      if (operation.ids.size() == 1 &&
+          std::find(ids.begin(), ids.end(), operation.ids[0]) != ids.end())
+        graph.push_back(top);
+    }
+    if (!graph.empty()) graphs.push_back(std::move(graph));
+  }
+  if (graphs.size() >= 2) add_unlisted(tops, graphs);
+  return graphs;
 }
 
-void add_subtree(const Recording& recording, uint32_t root, std::vector<uint32_t>& out) {
-  for (uint32_t i = root; i < recording.operations[root].end; ++i)
-    if (recording.operations[i].level == Level::kOperation) out.push_back(i);
+// How many of the operations between the layers of two graphs end the first graph; the others begin
+// the second one. `head` stand before the first layers and `tail` after the second ones: the end of
+// the second graph shows how a graph ends.
+//
+//     embed L L norm lm embed L L norm lm   head 1, between 3, tail 2: norm and lm end the first
+//     embed L L norm lm       L L norm lm   head 1, between 2, tail 2: the same; embed is shared
+//     embed L L norm          L L           head 1, between 1, tail 0: norm is shared, too
+size_t ends_of_first(size_t head, size_t between, size_t tail) {
+  if (between <= tail || (tail == 0 && between <= head)) return between;
+  return tail;
 }
 
-// The sum of what goes into a layer and what it computes is recorded as an input, or not at all.
+// Without topologies: two series of equally many layers are two graphs.
+std::vector<Tops> graphs_by_repetition(const Recording& recording, const Tops& tops) {
+  std::vector<Series> all = find_series(recording, tops);
+  size_t largest = 0;
+  for (const Series& series : all) largest = std::max(largest, series.operations);
+  // A series is a model's layers if it is about as large as the largest one.
+  std::erase_if(all, [&](const Series& series) { return 2 * series.operations < largest; });
+  if (all.size() != 2 || all[0].members.size() != all[1].members.size()) return {tops};
+
+  const auto at = [&](uint32_t top) { return std::lower_bound(tops.begin(), tops.end(), top); };
+  const auto layers_1 = at(all[0].members.front());
+  const auto layers_1_end = at(all[0].members.back()) + 1;
+  const auto layers_2 = at(all[1].members.front());
+  const auto layers_2_end = at(all[1].members.back()) + 1;
+  const auto count = [](auto first, auto last) { return static_cast<size_t>(last - first); };
+  const size_t between = count(layers_1_end, layers_2);
+  const size_t tail = count(layers_2_end, tops.end());
+  const size_t ends = ends_of_first(count(tops.begin(), layers_1), between, tail);
+  const auto second_begin = layers_1_end + static_cast<ptrdiff_t>(ends);
+
+  Tops first(tops.begin(), second_begin);
+  Tops second(second_begin, tops.end());
+  // A graph without a beginning or an end of its own uses the other's.
+  if (ends == between) second.insert(second.end(), tops.begin(), layers_1);
+  if (tail == 0) second.insert(second.end(), layers_1_end, second_begin);
+  return {std::move(first), std::move(second)};
+}
+
+std::vector<Tops> graphs_of(const Recording& recording) {
+  Tops tops = tops_of(recording);
+  if (recording.traits.rounds == capture::Traits::Rounds::kCalls) return {std::move(tops)};
+  auto graphs = graphs_by_topology(recording, tops);
+  return graphs.size() >= 2 ? graphs : graphs_by_repetition(recording, tops);
+}
+
+// A residual addition between modules leaves a trace only as an input of the next module. Where
+// inputs were not recorded, its result has to be made of outputs: of what a module in the layer put
+// out and of what went into the layer, the output of the layer before it. So that becomes a part of
+// the segment. What went into the first layer is an output of some leaf before it.
 void add_what_flows_in(const Recording& recording, Program& program) {
   if (!recording.traits.inputs_are_values || program.layers.empty()) return;
   for (const capture::Slot& slot : recording.slots)
-    if (slot.direction == capture::Direction::kInput) return;
+    if (slot.direction == Direction::kInput) return;
   for (size_t i = 1; i < program.layers.size(); ++i)
     program.layers[i].before = {program.layers[i - 1].operations.front()};
+  Segment& first = program.layers[0];
   for (const uint32_t operation : program.outside.operations)
-    if (operation < program.layers[0].operations.front() && is_leaf(recording, operation))
-      program.layers[0].before.push_back(operation);
+    if (operation < first.operations.front() && is_leaf(recording, operation))
+      first.before.push_back(operation);
 }
 
-Program program_of(const Recording& recording, std::vector<uint32_t> tops) {
+Program program_of(const Recording& recording, Tops tops) {
   Program program;
   std::sort(tops.begin(), tops.end());
   program.tops = std::move(tops);
-  const Run run = find_layers(recording, program.tops);
-  for (const uint32_t member : run.members)
-    add_subtree(recording, member, program.layers.emplace_back().operations);
+  const std::vector<uint32_t> layers = find_layers(recording, program.tops).members;
+  const auto is_operation = [&](uint32_t i) {
+    return recording.operations[i].level == Level::kOperation;
+  };
+  for (const uint32_t layer : layers) {
+    Segment& segment = program.layers.emplace_back();
+    for (uint32_t i = layer; i < recording.operations[layer].end; ++i)
+      if (is_operation(i)) segment.operations.push_back(i);
+  }
   for (const uint32_t top : program.tops) {
     for (uint32_t i = top; i < recording.operations[top].end;) {
-      if (std::binary_search(run.members.begin(), run.members.end(), i)) {
-        i = recording.operations[i].end;
-        continue;
-      }
-      if (recording.operations[i].level == Level::kOperation)
-        program.outside.operations.push_back(i);
-      ++i;
+      const bool is_layer = std::binary_search(layers.begin(), layers.end(), i);
+      if (!is_layer && is_operation(i)) program.outside.operations.push_back(i);
+      i = is_layer ? recording.operations[i].end : i + 1;
     }
   }
   add_what_flows_in(recording, program);
   return program;
 }
 
-// As topologies of models say it.
-std::vector<std::vector<uint32_t>> tops_by_model(const Recording& recording,
-                                                 const std::vector<uint32_t>& tops) {
-  std::vector<std::vector<uint32_t>> out;
-  for (const std::vector<uint64_t>& ids : recording.model_tops) {
-    std::vector<uint32_t> members;
-    for (const uint32_t top : tops) {
-      const Operation& operation = recording.operations[top];
-      if (operation.ids.size() == 1 &&
-          std::find(ids.begin(), ids.end(), operation.ids[0]) != ids.end())
-        members.push_back(top);
-    }
-    if (!members.empty()) out.push_back(std::move(members));
-  }
-  // What no topology speaks of goes to the graph that was set up before it; what was set up before
-  // all graphs serves all of them.
-  if (out.size() < 2) return out;
-  const uint32_t first = out[0].front();
-  for (const uint32_t top : tops) {
-    size_t nearest = 0;
-    bool known = false;
-    for (size_t i = 0; i < out.size(); ++i) {
-      known |= std::find(out[i].begin(), out[i].end(), top) != out[i].end();
-      if (out[i].front() < top) nearest = i;
-    }
-    if (known) continue;
-    if (top > first) out[nearest].push_back(top);
-    for (auto& group : out)
-      if (top < first) group.push_back(top);
-  }
-  return out;
-}
-
-// Without topologies: two runs of equally many layers are two graphs. What stands between them is
-// the end of the first and the beginning of the second; the second graph's own end says how much of
-// it is which.
-std::vector<std::vector<uint32_t>> tops_by_runs(const Recording& recording,
-                                                const std::vector<uint32_t>& tops) {
-  std::vector<Run> runs = runs_in(recording, tops);
-  size_t largest = 0;
-  for (const Run& run : runs) largest = std::max(largest, run.total);
-  // A run is a model's layers if it is about as large as the largest.
-  std::erase_if(runs, [&](const Run& run) { return 2 * run.total < largest; });
-  if (runs.size() != 2 || runs[0].members.size() != runs[1].members.size()) return {tops};
-  const auto position = [&](uint32_t top) {
-    return static_cast<size_t>(std::lower_bound(tops.begin(), tops.end(), top) - tops.begin());
-  };
-  const size_t head = position(runs[0].members.front());
-  const size_t between_begin = position(runs[0].members.back()) + 1;
-  const size_t between_end = position(runs[1].members.front());
-  const size_t tail = tops.size() - position(runs[1].members.back()) - 1;
-  const size_t between = between_end - between_begin;
-  size_t ends = between;  // how many of those between belong to the first graph
-  if (between == tail + head || between > tail) ends = tail > 0 || between > head ? tail : between;
-  if (between == tail) ends = between;
-  std::vector<uint32_t> first(tops.begin(),
-                              tops.begin() + static_cast<ptrdiff_t>(between_begin + ends));
-  std::vector<uint32_t> second(tops.begin() + static_cast<ptrdiff_t>(between_begin + ends),
-                               tops.end());
-  // A graph without a beginning or an end of its own uses the other's.
-  if (ends == between)
-    second.insert(second.begin(), tops.begin(), tops.begin() + static_cast<ptrdiff_t>(head));
-  if (tail == 0)
-    second.insert(second.end(), tops.begin() + static_cast<ptrdiff_t>(between_begin),
-                  tops.begin() + static_cast<ptrdiff_t>(between_begin + ends));
-  return {std::move(first), std::move(second)};
-}
-
 }  // namespace
 
-bool Program::is_shared(uint32_t top) const {
-  return std::find(shared.begin(), shared.end(), top) != shared.end();
-}
+bool Program::is_shared(uint32_t top) const { return contains(shared, top); }
 
 std::optional<uint32_t> Program::layer_of(const Recording& recording, uint32_t operation) const {
   // Layers stand one after the other, each a subtree of operations.
@@ -248,17 +187,9 @@ std::string structure_of(const Recording& recording, const Segment& segment) {
 }
 
 std::vector<Program> find_programs(const Recording& recording) {
-  const std::vector<uint32_t> tops = tops_of(recording);
-  std::vector<std::vector<uint32_t>> groups;
-  if (recording.traits.rounds == capture::Traits::Rounds::kCalls) {
-    groups = {tops};
-  } else {
-    groups = tops_by_model(recording, tops);
-    if (groups.size() < 2) groups = tops_by_runs(recording, tops);
-  }
   std::vector<Program> programs;
-  programs.reserve(groups.size());
-  for (const auto& group : groups) programs.push_back(program_of(recording, group));
+  for (Tops& graph : graphs_of(recording))
+    programs.push_back(program_of(recording, std::move(graph)));
   for (Program& program : programs)
     for (const uint32_t top : program.tops)
       for (const Program& other : programs)

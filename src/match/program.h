@@ -1,5 +1,5 @@
-// A recorded run as a program: which operations run for a token, and which of them are the layers
-// of the model. Names decide nothing here: layers are what repeats.
+// A recorded run as programs: which operations run for a token, and which of them are the layers of
+// the model (layers.h).
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 
 namespace ait::match {
 
-// A stretch of a program: operations in the order in which they run, whole subtrees.
+// A stretch of a program: one layer, or all that lies outside of the layers. Operations stand in
+// the order in which they run.
 struct Segment {
   std::vector<uint32_t> operations;
-  // Of torch, where inputs were not recorded: operations before the stretch whose outputs may go
-  // into it.
+  // Where the inputs of modules were not recorded: operations before the stretch whose outputs may
+  // flow into it. They are positions of the segment, too, after its own operations.
   std::vector<uint32_t> before;
 
   size_t size() const { return operations.size() + before.size(); }
@@ -37,12 +38,18 @@ struct Program {
   std::optional<uint32_t> layer_of(const capture::Recording& recording, uint32_t operation) const;
 };
 
-// A torch model, or an acceleration library's that has one graph, is one program. One with graphs
-// of its own for prefill and decode is two, in that order.
+// A torch model is one program, and so is an acceleration library's model that has one graph. A
+// model that has graphs of its own for prefill and decode is two programs, in that order.
 std::vector<Program> find_programs(const capture::Recording& recording);
 
-// Whether two segments have the same structure, so that what is known of one operation holds for
-// the one at the same place in the other. Names and types do not matter.
+// One of the two runs that are compared.
+struct RunSide {
+  const capture::Recording& recording;
+  const std::vector<Program>& programs;
+};
+
+// Segments of equal structures have the same operations and tensors at the same positions, so that
+// what is known of one segment holds for the other. Names and types do not matter.
 std::string structure_of(const capture::Recording& recording, const Segment& segment);
 
 // The top-level operation that an operation lies in.

@@ -1,9 +1,8 @@
-// Who corresponds to whom in a stretch of two programs: decided by data where they speak, by types,
-// order and data flow where they do not.
+// Who corresponds to whom in two segments: decided by data where they tell it, by types, order and
+// data flow where they do not.
 //
 // Data lead because names may say nothing and types lie (a fused operation has any name); but a
-// fault makes data differ from the operation on where it lies. So each layer that was looked at has
-// a vote on its own evidence, and what a majority says holds for all layers of the same structure.
+// fault makes data differ from the operation on where it lies. So layers vote (votes.h).
 #pragma once
 
 #include <cstdint>
@@ -35,14 +34,9 @@ struct SegmentMatch {
   std::vector<bool> golden_is_copy;
 };
 
-struct MatchSide {
-  const capture::Recording& recording;
-  const Segment& segment;  // any of those that the evidence is of
-  const std::vector<Value>& values;
-};
-
-// `evidence` may be empty: then only types and order speak.
-SegmentMatch match_segment(const MatchSide& golden, const MatchSide& actual,
+// The sides' segments are any of those that the evidence is of. `evidence` may be empty: then types
+// and order decide alone.
+SegmentMatch match_segment(const SegmentSide& golden, const SegmentSide& actual,
                            std::span<const Evidence> evidence,
                            std::span<const TypeMapping> mappings);
 

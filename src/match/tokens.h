@@ -1,15 +1,20 @@
 // Which round of one run corresponds to which of the other.
 //
-// A torch run counts calls of the model: token 0 is the prompt, each further one a new word.
-// Folders of an acceleration library count set-ups of each operation: where prefill and decode are
-// graphs of their own, folder 0 holds the prompt and the first new word. A warm-up before the real
-// work takes the first folders. Shapes say which rounds are prompts, data say where the real work
-// begins.
+// A torch run counts calls of the model: round 0 is the prompt, each further one a new word. Rounds
+// of an acceleration library count set-ups of each operation: where prefill and decode are graphs
+// of their own, round 0 holds the prompt and the first new word. A warm-up before the real work
+// takes the first rounds. Shapes say which rounds are prompts, data say where the real work begins.
+//
+//     token      torch's round   a library's round, two graphs    the same after one warm-up
+//     0 prefill  0               0, of the prefill graph          1
+//     1 decode   1               0, of the decode graph           1
+//     2 decode   2               1, of the decode graph           2
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +33,7 @@ struct SideStep {
   size_t shared_round = kNoRound;  // of those that other programs run, too
 };
 
+// What both sides did for a token.
 struct Step {
   std::string token;
   SideStep golden;
@@ -40,26 +46,21 @@ struct Alignment {
   std::vector<std::string> notes;  // what was decided, in sentences
 };
 
-struct TokenSide {
-  const capture::Recording& recording;
-  const std::vector<Program>& programs;
-};
-
 // Golden's token and my folder, as a person wrote them.
 using TokenMap = std::vector<std::pair<std::string, std::string>>;
 Result<TokenMap> parse_token_map(std::string_view text);
 
-// How many tokens a side worked on in a step, 0 where that is not known.
-using CountTokens = std::function<size_t(const TokenSide& side, const SideStep& step)>;
-// Whether data of the two sides agree in a step; nothing where data say nothing.
+// How many tokens a side worked on in a step, 0 where that is not known. `side` is one of the two
+// objects that align_tokens was given.
+using CountTokens = std::function<size_t(const RunSide& side, const SideStep& step)>;
+// Whether data of the two sides agree in a step; nothing where there are no data to tell it.
 using DataAgree = std::function<std::optional<bool>(const Step& step)>;
 
 // kUsage where no round of one side has a counterpart.
-Result<Alignment> align_tokens(const TokenSide& golden, const TokenSide& actual,
-                               const TokenMap& map, const CountTokens& count,
-                               const DataAgree& agree);
+Result<Alignment> align_tokens(const RunSide& golden, const RunSide& actual, const TokenMap& map,
+                               const CountTokens& count, const DataAgree& agree);
 
 // In which round an operation ran in a step; nothing where it did not.
-std::optional<size_t> round_of(const TokenSide& side, const SideStep& step, uint32_t operation);
+std::optional<size_t> round_of(const RunSide& side, const SideStep& step, uint32_t operation);
 
 }  // namespace ait::match

@@ -1,0 +1,125 @@
+#include "match/forms.h"
+
+#include <algorithm>
+
+namespace ait::match {
+namespace {
+
+// Parts are searched for at many places, so they have to agree better than wholes.
+constexpr double kPartDistance = 0.2;
+
+// A projection for one head in one for all heads of a large model.
+constexpr size_t kMaxWidthRatio = 64;
+
+void keep_nearer(std::optional<Form>& best, const Form& form) {
+  if (!best || form.distance.value < best->distance.value) best = form;
+}
+
+// The distance of several pieces is that of the worst.
+void add_piece(Distance& all, const Distance& piece) {
+  all.value = std::max(all.value, piece.value);
+  all.elements += piece.elements;
+}
+
+// Each of golden's shards against my shard of the same rank.
+std::optional<Form> shard_by_shard(const Readings& golden, const Readings& actual) {
+  if (golden.shards.empty() || golden.shards.size() != actual.shards.size() ||
+      golden.columns != actual.columns)
+    return std::nullopt;
+  Form form;
+  form.golden_ranks = form.actual_ranks = RankUse::kEach;
+  form.distance = {0, 0};
+  for (size_t i = 0; i < golden.shards.size(); ++i)
+    add_piece(form.distance, distance(golden.shards[i], actual.shards[i]));
+  return form;
+}
+
+bool may_hold(size_t wide, size_t narrow) {
+  return narrow < wide && wide <= kMaxWidthRatio * narrow;
+}
+
+// A narrow reading found in a wide value.
+struct Part {
+  const Reading* narrow;
+  Transform wide;  // which columns of the wide one these are
+  RankUse wide_ranks;
+  Distance distance;
+};
+
+Transform take_columns(Transform from, size_t width, size_t first, size_t taken, Join join) {
+  from.columns = static_cast<int64_t>(width);
+  from.first = static_cast<int64_t>(first);
+  from.taken = static_cast<int64_t>(taken);
+  from.join = join;
+  return from;
+}
+
+// As columns of one tensor: k_proj at columns 64 to 95 of a fused projection.
+std::optional<Part> find_in_tensor(const Reading& narrow, const Reading& wide) {
+  const size_t taken = narrow.sample.columns;
+  if (wide.ranks == RankUse::kAll || !may_hold(wide.sample.columns, taken)) return std::nullopt;
+  const auto first = find_columns(narrow.sample, 0, taken, wide.sample);
+  if (!first) return std::nullopt;
+  return Part{&narrow,
+              take_columns(wide.transform, wide.sample.columns, *first, taken, Join::kNone),
+              wide.ranks, distance(narrow.sample, 0, wide.sample, *first, taken)};
+}
+
+// As the same columns of each shard, one shard after the other: half of k_proj's heads at columns
+// 32 to 47 of rank 0's fused projection, the other half there on rank 1.
+std::optional<Part> find_in_shards(const Reading& narrow, const std::vector<Sample>& shards) {
+  const size_t count = shards.size();
+  if (count == 0 || narrow.sample.columns % count != 0) return std::nullopt;
+  const size_t taken = narrow.sample.columns / count;
+  const size_t width = shards[0].columns;
+  if (!may_hold(width, taken)) return std::nullopt;
+  const auto first = find_columns(narrow.sample, 0, taken, shards[0]);
+  if (!first) return std::nullopt;
+  Part part{&narrow, take_columns({}, width, *first, taken, Join::kColumns), RankUse::kAll, {0, 0}};
+  for (size_t i = 0; i < count; ++i)
+    add_piece(part.distance, distance(narrow.sample, i * taken, shards[i], *first, taken));
+  return part;
+}
+
+// All places of `wide` that hold some reading of `narrow`.
+std::vector<Part> find_parts(const Readings& narrow, const Readings& wide) {
+  std::vector<Part> parts;
+  const auto add = [&](std::optional<Part> part) {
+    if (part && part->distance.value <= kPartDistance && part->distance.agrees())
+      parts.push_back(*part);
+  };
+  for (const Reading& narrow_way : narrow.ways) {
+    for (const Reading& wide_way : wide.ways) add(find_in_tensor(narrow_way, wide_way));
+    add(find_in_shards(narrow_way, wide.shards));
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::optional<Form> whole_form(const Readings& golden, const Readings& actual) {
+  std::optional<Form> best;
+  for (const Reading& g : golden.ways) {
+    for (const Reading& a : actual.ways) {
+      if (g.sample.columns != a.sample.columns) continue;
+      const Fit fit = g.sample.last_only == a.sample.last_only ? Fit::kNone : Fit::kLastRows;
+      keep_nearer(best,
+                  {g.transform, a.transform, g.ranks, a.ranks, fit, distance(g.sample, a.sample)});
+    }
+  }
+  if (const auto form = shard_by_shard(golden, actual)) keep_nearer(best, *form);
+  return best;
+}
+
+std::optional<Form> part_form(const Readings& golden, const Readings& actual) {
+  std::optional<Form> best;
+  for (const Part& part : find_parts(golden, actual))
+    keep_nearer(best, {part.narrow->transform, part.wide, part.narrow->ranks, part.wide_ranks,
+                       Fit::kNone, part.distance});
+  for (const Part& part : find_parts(actual, golden))
+    keep_nearer(best, {part.wide, part.narrow->transform, part.wide_ranks, part.narrow->ranks,
+                       Fit::kNone, part.distance});
+  return best;
+}
+
+}  // namespace ait::match

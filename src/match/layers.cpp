@@ -1,0 +1,106 @@
+#include "match/layers.h"
+
+#include <utility>
+
+namespace ait::match {
+namespace {
+
+using capture::Direction;
+using capture::Level;
+using capture::Moment;
+using capture::Recording;
+using capture::Slot;
+
+std::vector<uint32_t> children_of(const Recording& recording, uint32_t parent) {
+  std::vector<uint32_t> children;
+  for (uint32_t i = parent + 1; i < recording.operations[parent].end;
+       i = recording.operations[i].end)
+    if (recording.operations[i].level == Level::kOperation) children.push_back(i);
+  return children;
+}
+
+size_t size_of(const Recording& recording, uint32_t operation) {
+  return recording.operations[operation].end - operation;
+}
+
+// "o0,", "i1#2,": direction, moment, number and call of each tensor of an operation.
+void append_tensors(const Recording& recording, uint32_t operation, std::string& out) {
+  for (uint32_t i = recording.first_slot[operation]; i < recording.first_slot[operation + 1]; ++i) {
+    const Slot& slot = recording.slots[i];
+    const bool is_input = slot.direction == Direction::kInput;
+    // Which of its inputs an operation of a graph has recorded says where it reads from, not what
+    // it is. A fault may be just that it reads from elsewhere.
+    if (is_input && !recording.traits.inputs_are_values) continue;
+    out += is_input ? 'i' : 'o';
+    if (slot.moment == Moment::kBefore) out += 'b';
+    out +=
+        std::to_string(slot.index) + (slot.call > 0 ? "#" + std::to_string(slot.call) : "") + ",";
+  }
+}
+
+bool same_type(const Recording& recording, uint32_t a, uint32_t b) {
+  const std::string& type = recording.operations[a].type;
+  return !type.empty() && type == recording.operations[b].type;
+}
+
+}  // namespace
+
+bool is_leaf(const Recording& recording, uint32_t operation) {
+  for (uint32_t i = operation + 1; i < recording.operations[operation].end; ++i)
+    if (recording.operations[i].level == Level::kOperation) return false;
+  return true;
+}
+
+void append_structure(const Recording& recording, uint32_t root, std::string& out) {
+  std::vector<uint32_t> ends;  // of the operations that the current one lies in
+  for (uint32_t i = root; i < recording.operations[root].end; ++i) {
+    if (recording.operations[i].level != Level::kOperation) continue;
+    while (!ends.empty() && i >= ends.back()) ends.pop_back();
+    out += std::to_string(ends.size()) + ":";
+    append_tensors(recording, i, out);
+    ends.push_back(recording.operations[i].end);
+  }
+  out += ";";
+}
+
+std::vector<Series> find_series(const Recording& recording, const std::vector<uint32_t>& siblings) {
+  std::vector<Series> all;
+  std::string structure_before;  // empty: the sibling before is a leaf, or there is none
+  for (size_t i = 0; i < siblings.size(); ++i) {
+    const uint32_t operation = siblings[i];
+    if (is_leaf(recording, operation)) {
+      structure_before.clear();
+      continue;
+    }
+    std::string structure;
+    append_structure(recording, operation, structure);
+    // The same type is enough: the first layers of some models are built otherwise than the rest.
+    const bool continues =
+        !structure_before.empty() &&
+        (structure == structure_before || same_type(recording, operation, siblings[i - 1]));
+    if (!continues) all.emplace_back();
+    all.back().members.push_back(operation);
+    all.back().operations += size_of(recording, operation);
+    structure_before = std::move(structure);
+  }
+  return all;
+}
+
+Series find_layers(const Recording& recording, const std::vector<uint32_t>& tops) {
+  Series best;
+  const auto keep_largest = [&](const std::vector<uint32_t>& siblings) {
+    for (Series& series : find_series(recording, siblings))
+      if (series.members.size() >= 2 && series.operations > best.operations)
+        best = std::move(series);
+  };
+  size_t everything = 0;
+  keep_largest(tops);
+  for (const uint32_t top : tops) {
+    everything += size_of(recording, top);
+    for (uint32_t i = top; i < recording.operations[top].end; ++i)
+      if (!is_leaf(recording, i)) keep_largest(children_of(recording, i));
+  }
+  return 2 * best.operations >= everything ? best : Series{};
+}
+
+}  // namespace ait::match

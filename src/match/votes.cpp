@@ -1,0 +1,166 @@
+#include "match/votes.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+namespace ait::match {
+namespace {
+
+using capture::OpKind;
+
+// The nearest has to be this much nearer than the next: corresponding tensors differ by rounding,
+// and neighbours in the residual stream by a layer's work, which is more.
+constexpr double kMargin = 0.5;
+
+// Of the layers that have a say, so many must say the same.
+constexpr double kMajority = 2.0 / 3.0;
+
+// How one layer in one round votes.
+class Voter {
+ public:
+  Voter(const MatchProblem& problem, const Evidence& evidence)
+      : problem_(problem),
+        evidence_(evidence),
+        goldens_(static_cast<uint32_t>(problem.golden_classes.count())),
+        actuals_(static_cast<uint32_t>(problem.actual_classes.count())),
+        forms_(size_t{goldens_} * actuals_, nullptr) {
+    for (uint32_t g = 0; g < goldens_; ++g)
+      for (uint32_t a = 0; a < actuals_; ++a)
+        if (const auto& whole = facts(g, a).whole; whole && any_member_is_allowed(g, a))
+          forms_[g * actuals_ + a] = &*whole;
+  }
+
+  struct Vote {
+    uint32_t golden;
+    const Form* form;
+    double distance() const { return form->distance.value; }
+  };
+
+  // Which golden class a class of mine is; nothing where the data do not tell it clearly.
+  std::optional<Vote> vote_on(uint32_t actual) const {
+    std::optional<Vote> vote = nearest_golden(actual);
+    if (!vote || !vote->form->distance.agrees()) return std::nullopt;
+    const double next = settle_among_kin(actual, *vote);
+    const bool is_clear =
+        vote->distance() <= kMargin * next &&
+        vote->distance() <= kMargin * nearest_other_actual(vote->golden, actual) &&
+        nearest_part(vote->golden, actual) >= kMargin * vote->distance();
+    return is_clear ? vote : std::nullopt;
+  }
+
+ private:
+  uint32_t golden_value(uint32_t g) const { return problem_.golden_classes.members[g][0]; }
+  uint32_t actual_value(uint32_t a) const { return problem_.actual_classes.members[a][0]; }
+  const Evidence::PairFacts& facts(uint32_t g, uint32_t a) const {
+    return evidence_.at(golden_value(g), actual_value(a));
+  }
+  // Of two classes as wholes; nullptr where they have no form, or may not correspond.
+  const Form* form(uint32_t g, uint32_t a) const { return forms_[g * actuals_ + a]; }
+
+  bool any_member_is_allowed(uint32_t g, uint32_t a) const {
+    for (const uint32_t actual : problem_.actual_classes.members[a])
+      for (const uint32_t golden : problem_.golden_classes.members[g])
+        if (problem_.is_allowed(golden, actual)) return true;
+    return false;
+  }
+
+  std::optional<Vote> nearest_golden(uint32_t actual) const {
+    std::optional<Vote> best;
+    for (uint32_t g = 0; g < goldens_; ++g) {
+      const Form* f = form(g, actual);
+      if (f != nullptr && (!best || f->distance.value < best->distance())) best = Vote{g, f};
+    }
+    return best;
+  }
+
+  // Golden classes that are the same but for rounding are no rivals: a tensor and its cast, partial
+  // sums and what adds them up. Of these, `vote` moves to the plainest. Returns how near the
+  // nearest is that is no kin.
+  double settle_among_kin(uint32_t actual, Vote& vote) const {
+    double next = kNothingNear;
+    for (uint32_t g = 0; g < goldens_; ++g) {
+      const Form* f = form(g, actual);
+      if (g == vote.golden || f == nullptr) continue;
+      const Vote other{g, f};
+      if (!evidence_.are_golden_kin(golden_value(g), golden_value(vote.golden)))
+        next = std::min(next, other.distance());
+      else if (is_plainer(other, vote, actual))
+        vote = other;
+    }
+    return next;
+  }
+
+  // What does the same work, then what has as many rows, then what needs no putting together, then
+  // the nearest.
+  bool is_plainer(const Vote& one, const Vote& other, uint32_t actual) const {
+    const OpKind work = problem_.actual.values[actual_value(actual)].kind;
+    const auto rank = [&](const Vote& vote) {
+      return std::tuple(problem_.golden.values[golden_value(vote.golden)].kind != work,
+                        vote.form->fit == Fit::kLastRows,
+                        vote.form->golden_ranks != vote.form->actual_ranks, vote.distance());
+    };
+    return rank(one) < rank(other);
+  }
+
+  // How near the golden class is to another of my classes that is no kin: the nearest has to be
+  // mutual.
+  double nearest_other_actual(uint32_t golden, uint32_t actual) const {
+    double nearest = kNothingNear;
+    for (uint32_t other = 0; other < actuals_; ++other)
+      if (other != actual && form(golden, other) != nullptr &&
+          !evidence_.are_actual_kin(actual_value(actual), actual_value(other)))
+        nearest = std::min(nearest, form(golden, other)->distance.value);
+    return nearest;
+  }
+
+  // How near a part of something else is to either of the two. What a fused operation computes
+  // agrees with its part much better than what is done to it afterwards: k_proj is exactly columns
+  // 64 to 95 of a fused projection, and only nearly what the rotary embedding makes of it.
+  double nearest_part(uint32_t golden, uint32_t actual) const {
+    double nearest = kNothingNear;
+    const auto look_at = [&](uint32_t g, uint32_t a) {
+      if (const auto& part = facts(g, a).part) nearest = std::min(nearest, part->distance.value);
+    };
+    for (uint32_t g = 0; g < goldens_; ++g) look_at(g, actual);
+    for (uint32_t a = 0; a < actuals_; ++a) look_at(golden, a);
+    return nearest;
+  }
+
+  const MatchProblem& problem_;
+  const Evidence& evidence_;
+  uint32_t goldens_;
+  uint32_t actuals_;
+  std::vector<const Form*> forms_;  // [golden class][my class]
+};
+
+}  // namespace
+
+void Tally::vote(uint32_t number, const Form& form) {
+  Candidate& candidate = candidates_.try_emplace(number, Candidate{number, 0, form}).first->second;
+  if (form.distance.value < candidate.form.distance.value) candidate.form = form;
+  ++candidate.votes;
+  ++total_;
+}
+
+const Tally::Candidate* Tally::winner() const {
+  const auto best = std::max_element(
+      candidates_.begin(), candidates_.end(),
+      [](const auto& a, const auto& b) { return a.second.votes < b.second.votes; });
+  if (best == candidates_.end() ||
+      static_cast<double>(best->second.votes) < kMajority * static_cast<double>(total_))
+    return nullptr;
+  return &best->second;
+}
+
+std::vector<Tally> vote_on_wholes(const MatchProblem& problem) {
+  std::vector<Tally> tallies(problem.actual_classes.count());
+  for (const Evidence& evidence : problem.evidence) {
+    const Voter voter(problem, evidence);
+    for (uint32_t a = 0; a < tallies.size(); ++a)
+      if (const auto vote = voter.vote_on(a)) tallies[a].vote(vote->golden, *vote->form);
+  }
+  return tallies;
+}
+
+}  // namespace ait::match

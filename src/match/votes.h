@@ -1,0 +1,45 @@
+// Layers vote on who corresponds to whom. A fault makes the data of a layer, and of all that
+// follow, differ or even look like something else's; a layer without it gives the right answer. So
+// each layer and round that was looked at has one vote on every class of my side, and what a
+// majority says holds for all layers of the same structure.
+//
+//     layer                  0      1      2      3, faulty   4
+//     my class 7 votes for   q      q      q      -           k       q wins: 3 of 4 votes
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "match/forms.h"
+#include "match/match_problem.h"
+
+namespace ait::match {
+
+// Further than anything is: unrelated tensors are about 1.4 apart.
+inline constexpr double kNothingNear = 2;
+
+// Votes on one question.
+class Tally {
+ public:
+  struct Candidate {
+    uint32_t number;  // a golden class, or whatever else was voted on
+    size_t votes = 0;
+    Form form;  // the nearest of those that were voted for
+  };
+
+  void vote(uint32_t number, const Form& form);
+
+  // The candidate that has two thirds of the votes; nullptr where none has.
+  const Candidate* winner() const;
+
+ private:
+  std::map<uint32_t, Candidate> candidates_;
+  size_t total_ = 0;
+};
+
+// [my class]: the votes for the golden class that it corresponds to, tensor against tensor.
+std::vector<Tally> vote_on_wholes(const MatchProblem& problem);
+
+}  // namespace ait::match
