@@ -175,9 +175,9 @@ def atb_json_to_onnx(json_path: bytes, level: int) -> Tuple[bytes, Optional[str]
 class AccountKind(enum.Enum):
     """Under which heading `ait llm dump` counts the files, if it is what started the process."""
 
-    PRIVATE: AccountKind
-    TENSORS: AccountKind
-    RECORDS: AccountKind
+    PRIVATE = ...
+    TENSORS = ...
+    RECORDS = ...
 
 class Account:
     """What became of the files submitted on it."""

@@ -22,7 +22,7 @@ import re
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Dict, Optional, Set
 
 import ait_llm
 from ait_llm._errors import AitError
@@ -42,7 +42,7 @@ _logger = logging.getLogger("ait_llm")
 _numbers = itertools.count()
 _tasks = itertools.count()
 _lock = threading.Lock()
-_announced = set()
+_announced: Set[str] = set()
 # Not in a file's name: what would lead to another folder, and the sign that stands for what is not in a name.
 _UNSAFE = re.compile(r"[/%\x00-\x1f\x7f]")
 
