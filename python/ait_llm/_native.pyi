@@ -168,7 +168,6 @@ class Recorder:
     def first_failure(self) -> Optional[str]: ...
 
 def add_to_metadata(folder: bytes, entries: Sequence[_MappedPair]) -> None: ...
-
 def atb_json_to_onnx(json_path: bytes, level: int) -> Tuple[bytes, Optional[str]]:
     """The path of the file written, and why it has no shapes although there is a table of operations."""
 

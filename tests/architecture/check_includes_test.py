@@ -18,24 +18,30 @@ class CheckIncludes(unittest.TestCase):
         for library, (dependencies, text) in libraries.items():
             (src / library).mkdir()
             deps = f"\n  DEPS {dependencies}" if dependencies else ""
-            (src / library / "CMakeLists.txt").write_text(f"ait_library({library}\n  SOURCES x.cpp{deps}\n  LINK a::b)\n")
+            (src / library / "CMakeLists.txt").write_text(
+                f"ait_library({library}\n  SOURCES x.cpp{deps}\n  LINK a::b)\n"
+            )
             (src / library / "x.cpp").write_text(text)
         return src
 
     def test_declared_and_transitive_dependencies_pass(self):
-        src = self.tree({
-            "base": ("", '#include "base/x.h"\n#include <vector>\n'),
-            "tensor": ("base", '#include "base/x.h"\n'),
-            "metrics": ("tensor", '#include "tensor/x.h"\n#include "base/x.h"\n'),
-        })
+        src = self.tree(
+            {
+                "base": ("", '#include "base/x.h"\n#include <vector>\n'),
+                "tensor": ("base", '#include "base/x.h"\n'),
+                "metrics": ("tensor", '#include "tensor/x.h"\n#include "base/x.h"\n'),
+            }
+        )
         self.assertEqual(violations(src), [])
 
     def test_undeclared_dependency_is_found(self):
-        src = self.tree({
-            "base": ("", ""),
-            "formats": ("base", ""),
-            "metrics": ("base", '#include "base/x.h"\n  #  include "formats/x.h"\n'),
-        })
+        src = self.tree(
+            {
+                "base": ("", ""),
+                "formats": ("base", ""),
+                "metrics": ("base", '#include "base/x.h"\n  #  include "formats/x.h"\n'),
+            }
+        )
         found = violations(src)
         self.assertEqual(len(found), 1)
         self.assertIn("metrics/x.cpp includes formats/", found[0])

@@ -70,12 +70,16 @@ def set_label(
     Whatever goes wrong is a warning of the logger "ait_llm", never an exception.
     """
     if data_src not in _SOURCES:
-        _logger.warning("set_label: data_src must be \"pta\" or \"acl\", not %r", data_src)
+        _logger.warning('set_label: data_src must be "pta" or "acl", not %r', data_src)
         return
     is_tensor = _is_torch_tensor(data_val)
     if not is_tensor and (data_src == "pta" or not tensor_path):
-        _logger.warning("set_label: %s of %s needs a torch tensor%s", data_src, data_id,
-                        "" if data_src == "pta" else " or a tensor_path")
+        _logger.warning(
+            "set_label: %s of %s needs a torch tensor%s",
+            data_src,
+            data_id,
+            "" if data_src == "pta" else " or a tensor_path",
+        )
         return
     try:
         _note(data_src, str(data_id), data_val if is_tensor else None, tensor_path)
@@ -124,7 +128,8 @@ def _announce(folder: str) -> None:
         return
     _announced.add(folder)
     atexit.register(
-        print, f"ait_llm: labels are kept in {folder}; compare them with: ait debug compare aclcmp --labels {folder}",
+        print,
+        f"ait_llm: labels are kept in {folder}; compare them with: ait debug compare aclcmp --labels {folder}",
         file=sys.stderr,
     )
 

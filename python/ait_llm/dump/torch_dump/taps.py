@@ -25,8 +25,15 @@ is_compiling: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is
 class Tap:
     """One listened-to module. Copies and pickles of a model carry taps that do nothing."""
 
-    def __init__(self, session: Optional[Session] = None, module: Optional[torch.nn.Module] = None, name: str = "",
-                 type_name: str = "", wanted: bool = False, expected: bool = False) -> None:
+    def __init__(
+        self,
+        session: Optional[Session] = None,
+        module: Optional[torch.nn.Module] = None,
+        name: str = "",
+        type_name: str = "",
+        wanted: bool = False,
+        expected: bool = False,
+    ) -> None:
         self.session = session
         self.module = None if module is None else weakref.ref(module)
         self.name = name
