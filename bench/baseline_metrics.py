@@ -56,6 +56,7 @@ def numpy_metrics(golden: np.ndarray, actual: np.ndarray, kl: bool) -> dict:
         "finite": bool(np.isfinite(g).all() and np.isfinite(m).all()),
     }
     if kl:
+
         def log_softmax(x):
             shifted = x - x.max()
             return shifted - np.log(np.exp(shifted).sum())

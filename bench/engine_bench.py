@@ -27,7 +27,11 @@ def make_model(folder):
 
     torch.manual_seed(0)
     config = LlamaConfig(
-        hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12, vocab_size=32000,
+        hidden_size=768,
+        intermediate_size=2048,
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        vocab_size=32000,
         max_position_embeddings=1024,
     )
     LlamaForCausalLM(config).save_pretrained(folder)
@@ -66,14 +70,24 @@ def main():
     for dtype, torch_name in TYPES.items():
         golden, own = [], []
         for _ in range(TURNS):
-            out = subprocess.run([sys.executable, __file__, folder, "--torch", torch_name], check=True, capture_output=True, text=True)
+            out = subprocess.run(
+                [sys.executable, __file__, folder, "--torch", torch_name], check=True, capture_output=True, text=True
+            )
             golden.append(float(out.stdout.splitlines()[-1]))
             own.append(engine_seconds(program, folder, dtype))
         ratios = [g / o for g, o in zip(golden, own)]
-        print(json.dumps({
-            "dtype": dtype, "torch": statistics.median(golden), "engine": statistics.median(own),
-            "speed": statistics.median(golden) / statistics.median(own), "spread": max(ratios) - min(ratios),
-        }), flush=True)
+        print(
+            json.dumps(
+                {
+                    "dtype": dtype,
+                    "torch": statistics.median(golden),
+                    "engine": statistics.median(own),
+                    "speed": statistics.median(golden) / statistics.median(own),
+                    "spread": max(ratios) - min(ratios),
+                }
+            ),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

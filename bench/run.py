@@ -44,8 +44,12 @@ def median_seconds(call, repeats):
 
 def kernels(mebibytes):
     """Kernels on one core against raw reads, torch and numpy, on data of the same size and make."""
-    out = subprocess.run(["taskset", "-c", "0", ROOT / "build/bin/metrics_bench", str(mebibytes)], check=True,
-                         capture_output=True, text=True).stdout
+    out = subprocess.run(
+        ["taskset", "-c", "0", ROOT / "build/bin/metrics_bench", str(mebibytes)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     native = [json.loads(line) for line in out.splitlines()]
     os.sched_setaffinity(0, {0})
     import numpy as np
@@ -54,9 +58,12 @@ def kernels(mebibytes):
     import baseline_metrics as baseline
 
     torch.set_num_threads(1)
-    budgets = {"metrics_without_kl": ("all metrics but KL", 0.40), "metrics_with_kl": ("all metrics with KL", 0.20),
-               "metrics_with_rows": ("all metrics, KL, worst row and KL by row", None),
-               "statistics": ("statistics of one tensor", 0.60)}
+    budgets = {
+        "metrics_without_kl": ("all metrics but KL", 0.40),
+        "metrics_with_kl": ("all metrics with KL", 0.20),
+        "metrics_with_rows": ("all metrics, KL, worst row and KL by row", None),
+        "statistics": ("statistics of one tensor", 0.60),
+    }
     for one in native:
         dtype = getattr(torch, one["dtype"])
         elements = one["bytes"] // 2 // dtype.itemsize
@@ -123,9 +130,12 @@ def big_pair(gibibytes):
         del out, flat
     command = [AIT, "llm", "compare", "-gp", paths[0], "-mp", paths[1], "-l", "error"]
     seconds, peak = min(run_watched(command) for _ in range(2))
-    add(f"one pair of {gibibytes} GiB fp16 files, all cores, whole command",
-        f"{seconds:.2f} s, {2 * gibibytes * 2**30 / seconds / 1e9:.1f} GB/s, peak RssAnon {peak:.0f} MiB", "<= 300 MiB",
-        "warm page cache")
+    add(
+        f"one pair of {gibibytes} GiB fp16 files, all cores, whole command",
+        f"{seconds:.2f} s, {2 * gibibytes * 2**30 / seconds / 1e9:.1f} GB/s, peak RssAnon {peak:.0f} MiB",
+        "<= 300 MiB",
+        "warm page cache",
+    )
     for path in paths:
         path.unlink()
 
@@ -147,24 +157,34 @@ def many_pairs(count):
             (folder / f"{i}.npy").write_bytes(content)
     command = [AIT, "llm", "compare", "-gp", WORK / "g", "-mp", WORK / "m", "-o", WORK / "out", "-l", "error"]
     seconds, peak = min(run_watched(command) for _ in range(3))
-    add(f"{count} pairs of 16 KiB fp16 files, all cores, whole command",
-        f"{seconds:.1f} s, peak RssAnon {peak:.0f} MiB", "<= 8 s, <= 300 MiB", "warm page cache")
+    add(
+        f"{count} pairs of 16 KiB fp16 files, all cores, whole command",
+        f"{seconds:.1f} s, peak RssAnon {peak:.0f} MiB",
+        "<= 8 s, <= 300 MiB",
+        "warm page cache",
+    )
     for name in ("g", "m", "out"):
         shutil.rmtree(WORK / name)
 
 
 def recording():
     """The writer, alone and in the probe, against a plain loop that creates, writes and renames the same files."""
-    programs = ([ROOT / "build/bin/record_bench"], [ROOT / "build/bin/probe_bench", ROOT / "build/lib/ait/libatb_probe.so"])
+    programs = (
+        [ROOT / "build/bin/record_bench"],
+        [ROOT / "build/bin/probe_bench", ROOT / "build/lib/ait/libatb_probe.so"],
+    )
     for title, folder in (("tmpfs", pathlib.Path("/dev/shm/ait-bench")), ("disk", WORK / "record")):
         folder.mkdir(parents=True, exist_ok=True)
         for program in programs:
             out = subprocess.run([*program, folder], check=True, capture_output=True, text=True).stdout
             for line in out.splitlines():
                 one = json.loads(line)
-                add(f"recording {one['bytes'] // 1024} KiB tensors as {one['format']}, {title}",
-                    f"{one['writer']['of_plain']:.2f} of the plain loop (spread {one['writer']['spread']:.2f})", ">= 0.80",
-                    "create, write, rename")
+                add(
+                    f"recording {one['bytes'] // 1024} KiB tensors as {one['format']}, {title}",
+                    f"{one['writer']['of_plain']:.2f} of the plain loop (spread {one['writer']['spread']:.2f})",
+                    ">= 0.80",
+                    "create, write, rename",
+                )
         subprocess.run(["rm", "-rf", folder], check=True)
 
 
@@ -174,9 +194,12 @@ def engine():
     (WORK / "llama").mkdir(parents=True, exist_ok=True)
     for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
         one = json.loads(line)
-        add(f"decoding on the engine, 12 layers, 768 wide, {one['dtype']}, all cores",
+        add(
+            f"decoding on the engine, 12 layers, 768 wide, {one['dtype']}, all cores",
             f"{one['speed']:.2f} of torch's speed (spread {one['spread']:.2f})",
-            ">= 0.50" if one["dtype"] == "fp32" else "", f"torch {one['torch'] * 1e3:.0f} ms a token")
+            ">= 0.50" if one["dtype"] == "fp32" else "",
+            f"torch {one['torch'] * 1e3:.0f} ms a token",
+        )
     subprocess.run(["rm", "-rf", WORK / "llama"], check=True)
 
 
@@ -198,10 +221,16 @@ def matching():
     def seconds(*arguments):
         return json.loads(subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout)
 
-    whole, half = (min((seconds("match", ranks, "200", "40") for _ in range(3)), key=lambda one: one["seconds"])
-                   for ranks in ("8", "4"))
-    add(f"pairing 40 layers × 20 operations × 200 tokens × 8 ranks, {whole['pairs']} pairs",
-        f"{whole['seconds']:.2f} s", "<= 10 s", f"4 ranks take {half['seconds'] / whole['seconds']:.2f} of that")
+    whole, half = (
+        min((seconds("match", ranks, "200", "40") for _ in range(3)), key=lambda one: one["seconds"])
+        for ranks in ("8", "4")
+    )
+    add(
+        f"pairing 40 layers × 20 operations × 200 tokens × 8 ranks, {whole['pairs']} pairs",
+        f"{whole['seconds']:.2f} s",
+        "<= 10 s",
+        f"4 ranks take {half['seconds'] / whole['seconds']:.2f} of that",
+    )
     times = {}
     for rounds in (50, 100):
         folder = WORK / "dump"
@@ -209,8 +238,12 @@ def matching():
         times[rounds] = min(seconds("list", folder)["seconds"] for _ in range(3))
         folders = rounds * 40 * (1 + 2 * 20)
         subprocess.run(["rm", "-rf", folder], check=True)
-    add(f"listing a dump of {folders} folders, warm cache", f"{folders / times[100]:.0f} folders a second", "",
-        f"half of it takes {times[50] / times[100]:.2f} of the time")
+    add(
+        f"listing a dump of {folders} folders, warm cache",
+        f"{folders / times[100]:.0f} folders a second",
+        "",
+        f"half of it takes {times[50] / times[100]:.2f} of the time",
+    )
 
 
 def start_up():

@@ -30,9 +30,14 @@ NEVER = 10**9
 def llama(arguments):
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        hidden_size=arguments.width, intermediate_size=4 * arguments.width, num_hidden_layers=arguments.layers,
-        num_attention_heads=arguments.width // 64, num_key_value_heads=max(1, arguments.width // 256),
-        vocab_size=arguments.vocabulary, use_cache=False)
+        hidden_size=arguments.width,
+        intermediate_size=4 * arguments.width,
+        num_hidden_layers=arguments.layers,
+        num_attention_heads=arguments.width // 64,
+        num_key_value_heads=max(1, arguments.width // 256),
+        vocab_size=arguments.vocabulary,
+        use_cache=False,
+    )
     previous = torch.get_default_dtype()
     torch.set_default_dtype(getattr(torch, arguments.dtype))
     with torch.device(arguments.device):
@@ -120,24 +125,40 @@ def main():
 
     on_gpu = arguments.device.startswith("cuda")
     device = torch.cuda.get_device_name() if on_gpu else f"CPU, {torch.get_num_threads()} threads"
-    print(f"llama, {arguments.layers} layers, {arguments.width} wide, {arguments.tokens} tokens, {arguments.dtype}; "
-          f"{device}; torch {torch.__version__}, transformers {transformers.__version__}, "
-          f"Python {platform.python_version()}; {arguments.repeats} repeats\n")
-    print("| way | until it returns, ms (quartiles) | ratio | until it is on disk, ms (quartiles) | ratio | tensors "
-          "| MB |")
+    print(
+        f"llama, {arguments.layers} layers, {arguments.width} wide, {arguments.tokens} tokens, {arguments.dtype}; "
+        f"{device}; torch {torch.__version__}, transformers {transformers.__version__}, "
+        f"Python {platform.python_version()}; {arguments.repeats} repeats\n"
+    )
+    print(
+        "| way | until it returns, ms (quartiles) | ratio | until it is on disk, ms (quartiles) | ratio | tensors "
+        "| MB |"
+    )
     print("|---|---|---|---|---|---|---|")
     base = chosen[0]
     results = []
     for way in chosen:
         row = {"way": way.name, "tensors": way.files[0], "bytes": way.files[1]}
         for key, values, plain in (("returned", way.returned, base.returned), ("on_disk", way.on_disk, base.on_disk)):
-            row[key] = {"median_s": statistics.median(values), "quartiles_s": quartile_distance(values),
-                        "ratio": median_ratio(values, plain)}
+            row[key] = {
+                "median_s": statistics.median(values),
+                "quartiles_s": quartile_distance(values),
+                "ratio": median_ratio(values, plain),
+            }
         results.append(row)
-        print("| {} | {:.1f} ({:.1f}) | {:.3f} | {:.1f} ({:.1f}) | {:.3f} | {} | {:.0f} |".format(
-            way.name, row["returned"]["median_s"] * 1e3, row["returned"]["quartiles_s"] * 1e3, row["returned"]["ratio"],
-            row["on_disk"]["median_s"] * 1e3, row["on_disk"]["quartiles_s"] * 1e3, row["on_disk"]["ratio"],
-            way.files[0], way.files[1] / 1e6))
+        print(
+            "| {} | {:.1f} ({:.1f}) | {:.3f} | {:.1f} ({:.1f}) | {:.3f} | {} | {:.0f} |".format(
+                way.name,
+                row["returned"]["median_s"] * 1e3,
+                row["returned"]["quartiles_s"] * 1e3,
+                row["returned"]["ratio"],
+                row["on_disk"]["median_s"] * 1e3,
+                row["on_disk"]["quartiles_s"] * 1e3,
+                row["on_disk"]["ratio"],
+                way.files[0],
+                way.files[1] / 1e6,
+            )
+        )
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump({"arguments": vars(arguments), "device": device, "ways": results}, file, indent=1)

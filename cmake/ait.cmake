@@ -48,3 +48,18 @@ function(ait_test name)
   endif()
   gtest_discover_tests(${name}_test TEST_PREFIX ${name}: DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
 endfunction()
+
+# ait_vector_sources(a.cpp …): sources of this folder that Highway compiles once for every vector target.
+function(ait_vector_sources)
+  set(options)
+  # The lowest vector target on x86-64 is SSSE3; without it as the baseline Highway would also compile a one-lane target,
+  # which has no halves to widen.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(APPEND options -mssse3)
+  endif()
+  # g++ 12 misaligns vectors of 64 bytes on the stack that finds uses after a return (GCC bug 110027).
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
+    list(APPEND options --param=asan-use-after-return=0)
+  endif()
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
+endfunction()

@@ -121,7 +121,12 @@ def topology_seeds():
     """A file, what the acceleration library reports of a layer and of a model, and a table: JSON as Python writes it."""
     leaf = {"opName": "LinearOperation_4_0", "opType": "LinearOperation", "param": {"bias": False, "eps": 1e-05}}
     named = {**leaf, "inTensors": ["a", "b"], "outTensors": ["x"]}
-    in_place = {"opName": "Add_4_1", "param": {"t": "ADD", "n": [1], "o": {"p": {}}}, "inTensors": ["x"], "outTensors": ["x"]}
+    in_place = {
+        "opName": "Add_4_1",
+        "param": {"t": "ADD", "n": [1], "o": {"p": {}}},
+        "inTensors": ["x"],
+        "outTensors": ["x"],
+    }
     layer = {"opName": "L_4", "opType": "L", "param": "", "inTensors": ["a", "b"], "outTensors": ["x"]}
     yield "layer", json.dumps({**layer, "nodes": [named, in_place]}).encode()
     model = {"modelName": "M", "inTensors": ["i"], "weightTensors": ["w"], "outTensors": ["o"]}
@@ -132,9 +137,12 @@ def topology_seeds():
     yield "reported_graph", b"L_0\n" + json.dumps({**raw, "nodes": [raw_leaf]}).encode()
     node = {"opName": "L", "inTensors": ["i"], "outTensors": ["o"]}
     yield "reported_model", b"M\n" + json.dumps({**model, "nodes": [node, node]}).encode()
-    yield "table", (
-        b"CaseNum|CaseName|OpName|OpParam|InNum|InDType|InFormat|InShape|OutNum|OutDType|OutFormat|OutShape\n"
-        b"1|X_11|X_1|{}|2|float16;ACL_BF16|nd;nd|2,3;|1|float|nd|2,3\n"
+    yield (
+        "table",
+        (
+            b"CaseNum|CaseName|OpName|OpParam|InNum|InDType|InFormat|InShape|OutNum|OutDType|OutFormat|OutShape\n"
+            b"1|X_11|X_1|{}|2|float16;ACL_BF16|nd;nd|2,3;|1|float|nd|2,3\n"
+        ),
     )
 
 

@@ -168,16 +168,15 @@ class Recorder:
     def first_failure(self) -> Optional[str]: ...
 
 def add_to_metadata(folder: bytes, entries: Sequence[_MappedPair]) -> None: ...
-
 def atb_json_to_onnx(json_path: bytes, level: int) -> Tuple[bytes, Optional[str]]:
     """The path of the file written, and why it has no shapes although there is a table of operations."""
 
 class AccountKind(enum.Enum):
     """Under which heading `ait llm dump` counts the files, if it is what started the process."""
 
-    PRIVATE: AccountKind
-    TENSORS: AccountKind
-    RECORDS: AccountKind
+    PRIVATE = ...
+    TENSORS = ...
+    RECORDS = ...
 
 class Account:
     """What became of the files submitted on it."""

@@ -9,8 +9,8 @@ from ait_llm import _native
 from ait_llm._errors import UnsupportedError
 
 if TYPE_CHECKING:
-    import numpy
     import torch
+    from numpy.typing import NDArray
 
 # What NumPy calls the types it knows, without the byte order.
 _NUMPY_CODES = {
@@ -72,7 +72,7 @@ class Tensor:
     def nbytes(self) -> int:
         return self._operand.elements * self._operand.itemsize
 
-    def numpy(self) -> numpy.ndarray:
+    def numpy(self) -> NDArray[Any]:
         """The values as a NumPy array.
 
         It shares the file's bytes, read-only and in the file's byte order, where NumPy knows the type. bfloat16
@@ -88,7 +88,7 @@ class Tensor:
         _native.widen(self._operand, widened.ctypes.data)
         return widened
 
-    def bits(self) -> numpy.ndarray:
+    def bits(self) -> NDArray[Any]:
         """The elements as unsigned integers of the same width, sharing the file's bytes.
 
         Complex elements become pairs in a last dimension of their own.
@@ -126,7 +126,7 @@ class Tensor:
         split = 2 if self.dtype.startswith("complex") else 1
         return f"u{self._operand.itemsize // split}", split
 
-    def _look(self, code: str, split: int = 1, readonly: bool = True) -> numpy.ndarray:
+    def _look(self, code: str, split: int = 1, readonly: bool = True) -> NDArray[Any]:
         """An array over the file's bytes; `split` makes each element that many of `code` in a new dimension."""
         import numpy
 
@@ -137,7 +137,7 @@ class Tensor:
         order = _OTHER_ORDER if self._operand.byte_swapped else _NATIVE_ORDER
         return numpy.asarray(_ArrayInterface(self._operand, order + code, shape, strides, readonly))
 
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> numpy.ndarray:
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NDArray[Any]:
         import numpy
 
         array = self.numpy()
@@ -208,7 +208,7 @@ def _operand_of_torch(tensor: torch.Tensor) -> _native.Operand:
     return _native.Operand.over(tensor, tensor.data_ptr(), name, tuple(tensor.shape), tensor.stride(), False)
 
 
-def _operand_of_numpy(array: numpy.ndarray) -> _native.Operand:
+def _operand_of_numpy(array: NDArray[Any]) -> _native.Operand:
     import numpy
 
     name = array.dtype.name

@@ -34,29 +34,35 @@ class CheckIncludes(unittest.TestCase):
         return violations(root, parts)
 
     def test_declared_dependencies_pass(self):
-        root = self.tree({
-            "base": ("", '#include "base/x.h"\n#include "base/own.h"\n#include <vector>\n#include <sys/mman.h>\n'),
-            "tensor": ("base", '#include "base/x.h"\n'),
-            "metrics": ("tensor base", '#include "tensor/x.h"\n#include "base/x.h"\n'),
-        })
+        root = self.tree(
+            {
+                "base": ("", '#include "base/x.h"\n#include "base/own.h"\n#include <vector>\n#include <sys/mman.h>\n'),
+                "tensor": ("base", '#include "base/x.h"\n'),
+                "metrics": ("tensor base", '#include "tensor/x.h"\n#include "base/x.h"\n'),
+            }
+        )
         self.assertEqual(self.found(root), [])
 
     def test_undeclared_dependency_is_found(self):
-        root = self.tree({
-            "base": ("", ""),
-            "formats": ("base", ""),
-            "metrics": ("base", '#include "base/x.h"\n  #  include "formats/x.h"\n'),
-        })
+        root = self.tree(
+            {
+                "base": ("", ""),
+                "formats": ("base", ""),
+                "metrics": ("base", '#include "base/x.h"\n  #  include "formats/x.h"\n'),
+            }
+        )
         found = self.found(root)
         self.assertEqual(len(found), 1)
         self.assertIn("metrics/x.cpp includes formats/x.h", found[0])
 
     def test_dependency_of_a_dependency_is_found(self):
-        root = self.tree({
-            "base": ("", ""),
-            "tensor": ("base", ""),
-            "metrics": ("tensor", '#include "tensor/x.h"\n#include "base/x.h"\n'),
-        })
+        root = self.tree(
+            {
+                "base": ("", ""),
+                "tensor": ("base", ""),
+                "metrics": ("tensor", '#include "tensor/x.h"\n#include "base/x.h"\n'),
+            }
+        )
         found = self.found(root)
         self.assertEqual(len(found), 1)
         self.assertIn("metrics does not declare base", found[0])

@@ -190,15 +190,21 @@ def pickles_that_break():
     """(name, why, pickle, words): breaches of the stack machine's rules."""
     cut_off = "ends in the middle of an instruction"
     yield "marks_2000_deep", "2 000 open groups", b"(" * 2000 + b".", "nests its values too deeply"
-    yield "tuples_5000_deep", "5 000 tuples inside each other, for a recursive walk", whole(
-        b"N" + b"\x85" * 5000
-    ), "nested too deeply"
+    yield (
+        "tuples_5000_deep",
+        "5 000 tuples inside each other, for a recursive walk",
+        whole(b"N" + b"\x85" * 5000),
+        "nested too deeply",
+    )
     lists = b"".join(
         b"](" + (b"h" + bytes([level - 1]) if level else tensor()) * 10 + b"eq" + bytes([level]) for level in range(10)
     )
-    yield "billion_laughs", "ten lists, each holding the last one ten times: 10^10 tensors", whole(
-        lists
-    ), "shared too often"
+    yield (
+        "billion_laughs",
+        "ten lists, each holding the last one ten times: 10^10 tensors",
+        whole(lists),
+        "shared too often",
+    )
     yield "list_in_itself", "a list that holds itself", whole(b"]q\0h\0a"), "nested too deeply"
     yield (
         "list_in_itself_thousandfold",
@@ -206,42 +212,66 @@ def pickles_that_break():
         whole(b"]q\0(" + b"h\0" * 1000 + b"e"),
         "nested too deeply",
     )
-    yield "dict_in_itself", "a dict that is its own value", whole(
-        b"}q\x09" + value("k") + b"h\x09s"
-    ), "nested too deeply"
-    yield "memo_index_4_gib", "a memo slot of number 4 294 967 280", whole(
-        b"Nr\xf0\xff\xff\xff"
-    ), "numbers its values wildly"
-    yield "memo_index_in_text", "a memo slot of number 10^19 in text form", whole(
-        b"Np" + b"1" + b"0" * 19 + b"\n"
-    ), "numbers its values wildly"
+    yield (
+        "dict_in_itself",
+        "a dict that is its own value",
+        whole(b"}q\x09" + value("k") + b"h\x09s"),
+        "nested too deeply",
+    )
+    yield (
+        "memo_index_4_gib",
+        "a memo slot of number 4 294 967 280",
+        whole(b"Nr\xf0\xff\xff\xff"),
+        "numbers its values wildly",
+    )
+    yield (
+        "memo_index_in_text",
+        "a memo slot of number 10^19 in text form",
+        whole(b"Np" + b"1" + b"0" * 19 + b"\n"),
+        "numbers its values wildly",
+    )
     yield "memo_never_set", "a memo slot that was never filled", whole(b"h\7"), "recalls a value that it never made"
     yield "memo_negative", "a memo slot of number -1", whole(b"Np-1\n"), "malformed number"
     yield "long4_of_2_gib", "an integer of 2 GiB", whole(b"\x8b\xff\xff\xff\x7f\0"), cut_off
     yield "text_of_2_to_63", "a string of 2^63 bytes", whole(b"\x8d" + struct.pack("<Q", 1 << 63), 4), cut_off
-    yield "bytes_of_minus_1", "bytes whose length is all ones, one less than nothing", whole(
-        b"\x8e" + b"\xff" * 8, 4
-    ), cut_off
+    yield (
+        "bytes_of_minus_1",
+        "bytes whose length is all ones, one less than nothing",
+        whole(b"\x8e" + b"\xff" * 8, 4),
+        cut_off,
+    )
     yield "frame_beyond_end", "a frame of 2^62 bytes", whole(b"\x95" + struct.pack("<Q", 1 << 62) + b"N", 4), cut_off
     yield "no_stop", "no STOP at the end", whole(tensor())[:-1], cut_off
     yield "nothing", "no instruction at all", b"", cut_off
     yield "line_without_end", "a number of 5 000 digits", b"I" + b"1" * 5000 + b"\n.", "endless line"
     yield "stop_on_empty_stack", "a STOP with nothing on the stack", whole(b""), "uses values that it never made"
     yield "call_on_empty_stack", "a call with nothing on the stack", whole(b"R"), "uses values that it never made"
-    yield "reach_below_mark", "a tuple that takes values from below the innermost mark", whole(
-        b"NN(\x86"
-    ), "uses values that it never made"
-    yield "group_never_opened", "a tuple that closes a group that was never opened", whole(
-        b"Nt"
-    ), "closes a group that it never opened"
+    yield (
+        "reach_below_mark",
+        "a tuple that takes values from below the innermost mark",
+        whole(b"NN(\x86"),
+        "uses values that it never made",
+    )
+    yield (
+        "group_never_opened",
+        "a tuple that closes a group that was never opened",
+        whole(b"Nt"),
+        "closes a group that it never opened",
+    )
     yield "append_to_none", "an item appended to None", whole(b"NNa"), "no container"
-    yield "items_into_call", "items set on a tensor that is still to be rebuilt", whole(
-        tensor() + b"NNs"
-    ), "no container"
+    yield (
+        "items_into_call",
+        "items set on a tensor that is still to be rebuilt",
+        whole(tensor() + b"NNs"),
+        "no container",
+    )
     yield "key_without_value", "a dict of three halves of items", whole(b"(NNNd"), "dict key without value"
-    yield "ordered_dict_of_numbers", "an OrderedDict made of a number", whole(
-        name("collections", "OrderedDict") + b"K\7\x85R"
-    ), "no list"
+    yield (
+        "ordered_dict_of_numbers",
+        "an OrderedDict made of a number",
+        whole(name("collections", "OrderedDict") + b"K\7\x85R"),
+        "no list",
+    )
     yield "build_of_none", "attributes for None", whole(b"N}b"), "sets attributes of what has none"
     yield "protocol_255", "a protocol of the far future", whole(b"N", 255), "unknown protocol"
     yield "instruction_255", "an instruction that does not exist", whole(b"\xff"), "where an instruction is expected"

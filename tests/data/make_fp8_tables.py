@@ -39,13 +39,15 @@ def interesting_floats(name):
     magnitudes = magnitudes[np.isfinite(magnitudes)]
     beyond = magnitudes[-1] + (magnitudes[-1] - magnitudes[-2])  # where the next value would be
     midpoints = (magnitudes + np.append(magnitudes[1:], beyond)) / 2
-    floats = np.concatenate([
-        magnitudes,
-        midpoints,
-        np.nextafter(midpoints, np.float32(0)),
-        np.nextafter(midpoints, np.float32(np.inf)),
-        [beyond, 1e30, 1e-45, np.inf, np.nan],
-    ]).astype(np.float32)
+    floats = np.concatenate(
+        [
+            magnitudes,
+            midpoints,
+            np.nextafter(midpoints, np.float32(0)),
+            np.nextafter(midpoints, np.float32(np.inf)),
+            [beyond, 1e30, 1e-45, np.inf, np.nan],
+        ]
+    ).astype(np.float32)
     return np.concatenate([floats, -floats])
 
 

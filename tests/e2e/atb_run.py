@@ -26,7 +26,8 @@ def write_bin(path, tensor):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(
         f"$Version=1.0\n$Object.Count=1\n$Object.Length={len(payload)}\nformat=2\ndtype={CODES[dtype]}\n"
-        f"dims={dims}\n$Object.data=0,{len(payload)}\n$End=1\n".encode() + payload
+        f"dims={dims}\n$Object.data=0,{len(payload)}\n$End=1\n".encode()
+        + payload
     )
 
 
@@ -41,10 +42,30 @@ class Library:
     """One run. Options choose what kinds of graphs it has."""
 
     def __init__(
-        self, model, root, *, dtype="float16", ranks=1, fused_qkv=False, fused_gate_up=False, add_norm=False,
-        nested=True, swiglu=False, quantised=False, topology=True, split_programs=True, random_names=None,
-        last_only=True, old_rank_names=False, inputs=False, fault=None, warm_up=0, split_outputs=True, suffix="",
-        shared_embedding=False, pid=900,
+        self,
+        model,
+        root,
+        *,
+        dtype="float16",
+        ranks=1,
+        fused_qkv=False,
+        fused_gate_up=False,
+        add_norm=False,
+        nested=True,
+        swiglu=False,
+        quantised=False,
+        topology=True,
+        split_programs=True,
+        random_names=None,
+        last_only=True,
+        old_rank_names=False,
+        inputs=False,
+        fault=None,
+        warm_up=0,
+        split_outputs=True,
+        suffix="",
+        shared_embedding=False,
+        pid=900,
     ):
         self.model, self.config, self.dtype = model, model.config, getattr(torch, dtype)
         self.ranks, self.fused_qkv, self.fused_gate_up, self.add_norm = ranks, fused_qkv, fused_gate_up, add_norm
@@ -89,7 +110,11 @@ class Library:
         self.path = [f"{number}_{self.name(kind)}"]
         self.counts = [0]
         self.top = number
-        self.node_path = [self.graphs.setdefault(number, {"opName": f"{self.name(kind)}_{number}", "opType": self.name(kind), "nodes": []})]
+        self.node_path = [
+            self.graphs.setdefault(
+                number, {"opName": f"{self.name(kind)}_{number}", "opType": self.name(kind), "nodes": []}
+            )
+        ]
         self.first_time = self.round == 0
         self.written = []
 
@@ -118,7 +143,7 @@ class Library:
         """The top-level graph's own outputs: what its last operations wrote."""
         self.save(self.path, outputs, truth)
         if self.written:
-            self.node_path[0]["outTensors"] = self.written[-len(outputs):]
+            self.node_path[0]["outTensors"] = self.written[-len(outputs) :]
 
     def text_ids(self):
         return "_".join(part.split("_", 1)[0] for part in self.path)
@@ -149,10 +174,15 @@ class Library:
         self.written += self.last_names
         if self.first_time:
             ids = self.text_ids() + f"_{index}"
-            self.node_path[-1]["nodes"].append({
-                "opName": f"{self.name(kind)}_{ids}", "opType": self.name(kind), "param": param or {},
-                "inTensors": [f"t{self.top}_{name}" for name in reads], "outTensors": self.last_names,
-            })
+            self.node_path[-1]["nodes"].append(
+                {
+                    "opName": f"{self.name(kind)}_{ids}",
+                    "opType": self.name(kind),
+                    "param": param or {},
+                    "inTensors": [f"t{self.top}_{name}" for name in reads],
+                    "outTensors": self.last_names,
+                }
+            )
         return outputs
 
     def write_topology(self):
@@ -162,7 +192,11 @@ class Library:
             folder = self.root / "model" / str(self.pid + rank)
             folder.mkdir(parents=True, exist_ok=True)
             for phase in ["prefill", "decode"] if self.split_programs else ["both"]:
-                nodes = [self.graphs[number] for (p, part), number in self.ids.items() if p == phase and number in self.graphs]
+                nodes = [
+                    self.graphs[number]
+                    for (p, part), number in self.ids.items()
+                    if p == phase and number in self.graphs
+                ]
                 (folder / f"{phase}.json").write_text(json.dumps({"modelName": self.name(phase), "nodes": nodes}))
 
     # Computing
@@ -192,8 +226,14 @@ class Library:
             return
         scales = [each.float().abs().amax(-1, keepdim=True).clamp_min(1e-8) / 127 for each in x]
         ints = [(each.float() / scale).round().to(torch.int8) for each, scale in zip(x, scales)]
-        self.op("ElewiseOperation", [ints, [self.low(s) for s in scales]], [None, None], [reads], [reads + ".q", reads + ".s"],
-                {"elewiseType": ELEWISE["quant"]})
+        self.op(
+            "ElewiseOperation",
+            [ints, [self.low(s) for s in scales]],
+            [None, None],
+            [reads],
+            [reads + ".q", reads + ".s"],
+            {"elewiseType": ELEWISE["quant"]},
+        )
 
     def norm(self, x, weight):
         x = x.float()
@@ -211,9 +251,11 @@ class Library:
         size = q.shape[-1] // heads
         out, at = [], 0
         for (keys, values), new in zip(sequences, lengths):
-            queries = q[at:at + new].float().reshape(new, heads, size).transpose(0, 1)
-            grown = lambda t: t.float().reshape(-1, kv_heads, size).transpose(0, 1).repeat_interleave(heads // kv_heads, 0)
-            scores = queries @ grown(keys).transpose(1, 2) / size ** 0.5
+            queries = q[at : at + new].float().reshape(new, heads, size).transpose(0, 1)
+            grown = lambda t: (
+                t.float().reshape(-1, kv_heads, size).transpose(0, 1).repeat_interleave(heads // kv_heads, 0)
+            )
+            scores = queries @ grown(keys).transpose(1, 2) / size**0.5
             total = keys.shape[0]
             mask = torch.ones(new, total).tril(total - new)
             weights = scores.masked_fill(mask == 0, float("-inf")).softmax(-1)
@@ -260,7 +302,10 @@ class Library:
         cos, sin = self.low(angles.cos()), self.low(angles.sin())
         # Torch gives one row of positions for the whole batch.
         known = len(lengths) == 1
-        table = [[("root.model.rotary_emb", "output_0", 0)]] if known else [None], [[("root.model.rotary_emb", "output_1", 0)]] if known else [None]
+        table = (
+            [[("root.model.rotary_emb", "output_0", 0)]] if known else [None],
+            [[("root.model.rotary_emb", "output_1", 0)]] if known else [None],
+        )
         self.op("GatherOperation", [self.same(cos)], table[0], ["cos_table"], ["cos"])
         self.op("GatherOperation", [self.same(sin)], table[1], ["sin_table"], ["sin"])
         self.finish([self.same(cos), self.same(sin)], [table[0][0], table[1][0]])
@@ -276,7 +321,9 @@ class Library:
         rows = normed
         if phase == "prefill" and self.last_only:
             rows = normed.reshape(len(lengths), lengths[0], -1)[:, -1]
-            self.op("GatherOperation", [self.same(rows)], [[("root.model.norm", "output", 0)]], ["hidden", "rows"], ["last"])
+            self.op(
+                "GatherOperation", [self.same(rows)], [[("root.model.norm", "output", 0)]], ["hidden", "rows"], ["last"]
+            )
         logits = self.linear(rows, self.weights.get("lm_head.weight", self.weights["model.embed_tokens.weight"]))
         self.op("LinearOperation", [self.same(logits)], [[("root.lm_head", "output", 0)]], ["last"], ["logits"])
         self.finish([self.same(logits)], [[("root.lm_head", "output", 0)]])
@@ -292,24 +339,49 @@ class Library:
         b = lambda name: self.weights.get(f"model.layers.{layer}.{name}")
         torch_name = f"root.model.layers.{layer}"
         heads, kv_heads = c.num_attention_heads // R, c.num_key_value_heads // R
-        self.begin(phase, layer, "Layer" if not self.split_programs else "Prefill_layer" if phase == "prefill" else "Decoder_layer")
+        self.begin(
+            phase,
+            layer,
+            "Layer" if not self.split_programs else "Prefill_layer" if phase == "prefill" else "Decoder_layer",
+        )
         normed = self.faulty(layer, "norm", self.norm(hidden, w("input_layernorm.weight")))
-        self.op("RmsNormOperation", [self.same(normed)], [[(f"{torch_name}.input_layernorm", "output", 0)]], ["hidden"], ["normed"])
+        self.op(
+            "RmsNormOperation",
+            [self.same(normed)],
+            [[(f"{torch_name}.input_layernorm", "output", 0)]],
+            ["hidden"],
+            ["normed"],
+        )
 
         self.enter("Attention")
         self.quant(self.same(normed), "normed")
         parts = {}
         for name in ("q", "k", "v"):
             weight, bias = w(f"self_attn.{name}_proj.weight"), b(f"self_attn.{name}_proj.bias")
-            parts[name] = [self.linear(normed, self.cut(weight, r, 0), None if bias is None else self.cut(bias, r, 0)) for r in range(R)]
+            parts[name] = [
+                self.linear(normed, self.cut(weight, r, 0), None if bias is None else self.cut(bias, r, 0))
+                for r in range(R)
+            ]
             parts[name] = [self.faulty(layer, name, each) for each in parts[name]]
         modules = {name: f"{torch_name}.self_attn.{name}_proj" for name in parts}
         if self.fused_qkv:
             fused = [torch.cat([parts[n][r] for n in ("q", "k", "v")], -1) for r in range(R)]
             starts = np.cumsum([0, *(parts[n][0].shape[-1] for n in ("q", "k"))])
-            self.op("LinearOperation", [fused], [[(modules[n], "output", int(s)) for n, s in zip(("q", "k", "v"), starts)]], ["normed"], ["qkv"])
+            self.op(
+                "LinearOperation",
+                [fused],
+                [[(modules[n], "output", int(s)) for n, s in zip(("q", "k", "v"), starts)]],
+                ["normed"],
+                ["qkv"],
+            )
             if self.split_outputs:
-                self.op("SplitOperation", [parts[n] for n in ("q", "k", "v")], [[(modules[n], "output", 0)] for n in ("q", "k", "v")], ["qkv"], ["q", "k", "v"])
+                self.op(
+                    "SplitOperation",
+                    [parts[n] for n in ("q", "k", "v")],
+                    [[(modules[n], "output", 0)] for n in ("q", "k", "v")],
+                    ["qkv"],
+                    ["q", "k", "v"],
+                )
         else:
             for name in ("q", "k", "v"):
                 self.op("LinearOperation", [parts[name]], [[(modules[name], "output", 0)]], ["normed"], [name])
@@ -321,15 +393,28 @@ class Library:
             at = 0
             for s, new in enumerate(lengths):
                 old = self.caches[layer][r][s]
-                fresh = (k[r][at:at + new], parts["v"][r][at:at + new])
+                fresh = (k[r][at : at + new], parts["v"][r][at : at + new])
                 self.caches[layer][r][s] = fresh if old is None else tuple(torch.cat(pair) for pair in zip(old, fresh))
                 at += new
-            context.append(self.faulty(layer, "attention", self.attend(q[r], k[r], parts["v"][r], self.caches[layer][r], lengths, heads, kv_heads)))
+            context.append(
+                self.faulty(
+                    layer,
+                    "attention",
+                    self.attend(q[r], k[r], parts["v"][r], self.caches[layer][r], lengths, heads, kv_heads),
+                )
+            )
         shaped = [each.reshape(each.shape[0], heads, -1) for each in context]
-        self.op("SelfAttentionOperation" if phase == "prefill" or not self.split_programs else "PagedAttentionOperation", [shaped],
-                [[(f"{torch_name}.self_attn.o_proj", "input_0", 0)]], ["q.rope", "k.rope", "v"], ["context"])
+        self.op(
+            "SelfAttentionOperation" if phase == "prefill" or not self.split_programs else "PagedAttentionOperation",
+            [shaped],
+            [[(f"{torch_name}.self_attn.o_proj", "input_0", 0)]],
+            ["q.rope", "k.rope", "v"],
+            ["context"],
+        )
         self.quant(context, "context")
-        attended = self.reduced(context, w("self_attn.o_proj.weight"), f"{torch_name}.self_attn.o_proj", "context", "attended")
+        attended = self.reduced(
+            context, w("self_attn.o_proj.weight"), f"{torch_name}.self_attn.o_proj", "context", "attended"
+        )
         attended = self.faulty(layer, "o", attended)
         self.leave([self.same(attended)], [[(f"{torch_name}.self_attn.o_proj", "output", 0)]])
 
@@ -338,9 +423,22 @@ class Library:
         after = self.faulty(layer, "norm2", self.norm(middle, w("post_attention_layernorm.weight")))
         after_truth = [(f"{torch_name}.post_attention_layernorm", "output", 0)]
         if self.add_norm:
-            self.op("RmsNormOperation", [self.same(after), self.same(middle)], [after_truth, middle_truth], ["attended", "hidden"], ["after", "middle"])
+            self.op(
+                "RmsNormOperation",
+                [self.same(after), self.same(middle)],
+                [after_truth, middle_truth],
+                ["attended", "hidden"],
+                ["after", "middle"],
+            )
         else:
-            self.op("ElewiseOperation", [self.same(middle)], [middle_truth], ["hidden", "attended"], ["middle"], {"elewiseType": ELEWISE["add"]})
+            self.op(
+                "ElewiseOperation",
+                [self.same(middle)],
+                [middle_truth],
+                ["hidden", "attended"],
+                ["middle"],
+                {"elewiseType": ELEWISE["add"]},
+            )
             self.op("RmsNormOperation", [self.same(after)], [after_truth], ["middle"], ["after"])
 
         self.enter("Mlp")
@@ -350,9 +448,21 @@ class Library:
         names = {n: f"{torch_name}.mlp.{n}_proj" for n in ("gate", "up", "down")}
         if self.fused_gate_up:
             both = [torch.cat([gate[r], up[r]], -1) for r in range(R)]
-            self.op("LinearOperation", [both], [[(names["gate"], "output", 0), (names["up"], "output", gate[0].shape[-1])]], ["after"], ["gate_up"])
+            self.op(
+                "LinearOperation",
+                [both],
+                [[(names["gate"], "output", 0), (names["up"], "output", gate[0].shape[-1])]],
+                ["after"],
+                ["gate_up"],
+            )
             if not self.swiglu and self.split_outputs:
-                self.op("SplitOperation", [gate, up], [[(names["gate"], "output", 0)], [(names["up"], "output", 0)]], ["gate_up"], ["gate", "up"])
+                self.op(
+                    "SplitOperation",
+                    [gate, up],
+                    [[(names["gate"], "output", 0)], [(names["up"], "output", 0)]],
+                    ["gate_up"],
+                    ["gate", "up"],
+                )
         else:
             self.op("LinearOperation", [gate], [[(names["gate"], "output", 0)]], ["after"], ["gate"])
             self.op("LinearOperation", [up], [[(names["up"], "output", 0)]], ["after"], ["up"])
@@ -362,15 +472,31 @@ class Library:
         if self.swiglu:
             self.op("ActivationOperation", [inner], [inner_truth], ["gate_up"], ["inner"], {"activationType": 8})
         else:
-            self.op("ActivationOperation", [active], [[(f"{torch_name}.mlp.act_fn", "output", 0)]], ["gate"], ["active"], {"activationType": 4})
-            self.op("ElewiseOperation", [inner], [inner_truth], ["active", "up"], ["inner"], {"elewiseType": ELEWISE["mul"]})
+            self.op(
+                "ActivationOperation",
+                [active],
+                [[(f"{torch_name}.mlp.act_fn", "output", 0)]],
+                ["gate"],
+                ["active"],
+                {"activationType": 4},
+            )
+            self.op(
+                "ElewiseOperation", [inner], [inner_truth], ["active", "up"], ["inner"], {"elewiseType": ELEWISE["mul"]}
+            )
         self.quant(inner, "inner")
         expanded = self.reduced(inner, w("mlp.down_proj.weight"), names["down"], "inner", "expanded")
         expanded = self.faulty(layer, "down", expanded)
         self.leave([self.same(expanded)], [[(names["down"], "output", 0)]])
         out = self.low(middle.float() + expanded.float())
         out_truth = [[(torch_name, "output", 0)]]
-        self.op("ElewiseOperation", [self.same(out)], out_truth, ["middle", "expanded"], ["out"], {"elewiseType": ELEWISE["add"]})
+        self.op(
+            "ElewiseOperation",
+            [self.same(out)],
+            out_truth,
+            ["middle", "expanded"],
+            ["out"],
+            {"elewiseType": ELEWISE["add"]},
+        )
         self.finish([self.same(out)], out_truth)
         return out
 

@@ -43,9 +43,7 @@ def ait(program, tmp_path):
     def run(*arguments, **options):
         options.setdefault("cwd", tmp_path)
         options.setdefault("timeout", 60)
-        return subprocess.run(
-            [program, *map(str, arguments)], capture_output=True, text=True, **options
-        )
+        return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, **options)
 
     return run
 

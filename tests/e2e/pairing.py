@@ -18,9 +18,7 @@ class Case:
         torch.set_num_threads(1)
         model = make_model(family, layers)
         prompt = torch.randint(1, 97, (batch, 7), generator=torch.Generator().manual_seed(1))
-        self.recorder, words = record(
-            model, self.golden, prompt, steps, names=Names(names), **(recorder or {})
-        )
+        self.recorder, words = record(model, self.golden, prompt, steps, names=Names(names), **(recorder or {}))
         self.truth = Library(model, self.mine, random_names=names, **library).run(prompt, words)
 
     @property

@@ -141,9 +141,7 @@ def test_a_pair_given_in_the_seeds_spelling_and_formats(ait, tmp_path):
 
 def test_picks_tensors_of_containers_by_name(compare, pair, tmp_path):
     np.savez(tmp_path / "both.npz", a=pair[0], b=pair[1])
-    row = json_row(
-        compare("--json", "--golden-name", "a", "--my-name", "b", golden="both.npz", my="both.npz")
-    )
+    row = json_row(compare("--json", "--golden-name", "a", "--my-name", "b", golden="both.npz", my="both.npz"))
     assert row["max_absolute_error"] == 0.5
     line = error_line(compare(golden="both.npz"))
     assert "a, b" in line and "--golden-name" in line
@@ -151,9 +149,7 @@ def test_picks_tensors_of_containers_by_name(compare, pair, tmp_path):
 
 def test_bare_bytes_with_a_given_type_and_shape(compare, pair, tmp_path):
     pair[1].tofile(tmp_path / "actual.raw")
-    row = json_row(
-        compare("--json", "--my-dtype", "float32", "--my-shape", "2,3,4", my="actual.raw")
-    )
+    row = json_row(compare("--json", "--my-dtype", "float32", "--my-shape", "2,3,4", my="actual.raw"))
     assert row["my_shape"] == [2, 3, 4]
     assert row["max_absolute_error"] == 0.5
 

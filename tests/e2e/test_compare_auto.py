@@ -42,8 +42,9 @@ FAST = {
 }
 
 SLOW = {
-    f"{family} of {layers} layers, {dtype}{' w8a8' if quantised else ''}, {ranks} shard(s){', random names' if names else ''}":
-    dict(family=family, layers=layers, dtype=dtype, quantised=quantised, ranks=ranks, names=names)
+    f"{family} of {layers} layers, {dtype}{' w8a8' if quantised else ''}, {ranks} shard(s){', random names' if names else ''}": dict(
+        family=family, layers=layers, dtype=dtype, quantised=quantised, ranks=ranks, names=names
+    )
     for number, (family, layers, (dtype, quantised), ranks) in enumerate(
         (family, layers, kind, ranks)
         for family in ("llama", "qwen2", "mistral")
@@ -107,7 +108,9 @@ def test_the_summary_leads_with_coverage_and_tokens(ait, plain, tmp_path):
     assert "layers: 2 in golden, 2 in my side" in lines
     table = done.stdout.split("golden folder")[1].splitlines()
     assert [line.split() for line in table[1:4]] == [
-        ["0", "0", "0", "prefill"], ["1", "1", "0", "decode"], ["2", "2", "1", "decode"]
+        ["0", "0", "0", "prefill"],
+        ["1", "1", "0", "decode"],
+        ["2", "2", "1", "decode"],
     ]
 
 
@@ -119,7 +122,9 @@ def test_rows_come_in_the_order_of_the_computation(ait, plain, tmp_path):
     layer = [operation for operation in mine if operation.startswith("2_")]
     assert layer[0] == "2_Prefill_layer/0_RmsNormOperation"
     assert layer[-2:] == ["2_Prefill_layer/5_ElewiseOperation", "2_Prefill_layer"]
-    assert all(row["pairing"] in ("certain", "likely") for row in rows if row["golden_data_path"] and row["my_data_path"])
+    assert all(
+        row["pairing"] in ("certain", "likely") for row in rows if row["golden_data_path"] and row["my_data_path"]
+    )
 
 
 def test_json_has_coverage_and_tokens(ait, plain, tmp_path):
@@ -135,9 +140,9 @@ def test_the_first_jump_of_the_error_is_pointed_out(ait, tmp_path):
     done, _ = case.compare(ait)
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("The error jumps first at")]
     assert "3_Prefill_layer/1_Attention/4_SelfAttentionOperation/outtensor0" in line
-    assert json.loads(ait("llm", "compare", "-gp", case.golden, "-mp", case.mine, "-o", tmp_path / "o", "--json").stdout)[
-        "jump"
-    ].startswith("3_Prefill_layer/1_Attention/4_SelfAttentionOperation")
+    assert json.loads(
+        ait("llm", "compare", "-gp", case.golden, "-mp", case.mine, "-o", tmp_path / "o", "--json").stdout
+    )["jump"].startswith("3_Prefill_layer/1_Attention/4_SelfAttentionOperation")
 
 
 def test_either_side_may_be_torch(ait, plain, tmp_path):
@@ -210,7 +215,9 @@ def test_a_missing_shard_is_a_row_with_its_reason(ait, tmp_path):
     (lost,) = case.mine.glob("tensors/1_*/0/2_*/4_Mlp/0_LinearOperation/after/outtensor0.bin")
     lost.unlink()
     _, rows = case.compare(ait)
-    (row,) = [row for row in rows if row["my_operation"] == "" and "was not recorded in this round" in row["cmp_fail_reason"]]
+    (row,) = [
+        row for row in rows if row["my_operation"] == "" and "was not recorded in this round" in row["cmp_fail_reason"]
+    ]
     assert str(lost) in row["cmp_fail_reason"]
 
 
@@ -218,7 +225,9 @@ def test_reports_of_dumps_are_the_same_for_any_number_of_threads(ait, plain, tmp
     texts = set()
     for threads in (1, 2, 8):
         out = tmp_path / str(threads)
-        done = ait("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", out, "--extended", "--threads", threads)
+        done = ait(
+            "llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", out, "--extended", "--threads", threads
+        )
         assert done.returncode == 0, done.stderr
         (path,) = out.glob("*.csv")
         texts.add(path.read_bytes())

@@ -33,9 +33,12 @@ pytestmark = pytest.mark.skipif(not LLAMA.exists(), reason=f"{LLAMA} is not buil
 
 # What the engine's operations are to torch, by their place among those of the same type in the same graph.
 LAYER = {
-    ("RmsNormOperation", 0): "{}.input_layernorm/output", ("RmsNormOperation", 1): "{}.post_attention_layernorm/output",
-    ("Attention", 0): "{}.self_attn.o_proj/output", ("Mlp", 0): "{}.mlp.down_proj/output",
-    ("ElewiseOperation", 0): "{}.post_attention_layernorm/input_0", ("ElewiseOperation", 1): "{}/output",
+    ("RmsNormOperation", 0): "{}.input_layernorm/output",
+    ("RmsNormOperation", 1): "{}.post_attention_layernorm/output",
+    ("Attention", 0): "{}.self_attn.o_proj/output",
+    ("Mlp", 0): "{}.mlp.down_proj/output",
+    ("ElewiseOperation", 0): "{}.post_attention_layernorm/input_0",
+    ("ElewiseOperation", 1): "{}/output",
 }
 ATTENTION = {
     **{("LinearOperation", i): "{}.self_attn." + name + "_proj/output" for i, name in enumerate("qkvo")},
@@ -45,7 +48,8 @@ ATTENTION = {
 }
 MLP = {
     **{("LinearOperation", i): "{}.mlp." + name + "_proj/output" for i, name in enumerate(("gate", "up", "down"))},
-    ("ActivationOperation", 0): "{}.mlp.act_fn/output", ("AllReduceOperation", 0): "{}.mlp.down_proj/output",
+    ("ActivationOperation", 0): "{}.mlp.act_fn/output",
+    ("AllReduceOperation", 0): "{}.mlp.down_proj/output",
     ("ElewiseOperation", 0): "{}.mlp.down_proj/input_0",
 }
 
@@ -62,7 +66,10 @@ def counterparts(operations):
         for layer, top in enumerate(top for top in tops if top.endswith(kind)):
             name = f"root.model.layers.{layer}"
             out[top] = name + "/output"
-            inside = sorted((path for path in operations if path.startswith(top + "/")), key=lambda p: list(map(number, p.split("/"))))
+            inside = sorted(
+                (path for path in operations if path.startswith(top + "/")),
+                key=lambda p: list(map(number, p.split("/"))),
+            )
             seen = {}
             for path in inside:
                 parent, last = path.rsplit("/", 1)
@@ -88,14 +95,30 @@ class Runs:
         make_model(family, layers).save_pretrained(folder / "model")
         self.tokens = ",".join(map(str, PROMPT))
         subprocess.run(
-            [sys.executable, "-c", RECORD, folder / "model", folder / "torch", str(steps), self.tokens], check=True, timeout=120
+            [sys.executable, "-c", RECORD, folder / "model", folder / "torch", str(steps), self.tokens],
+            check=True,
+            timeout=120,
         )
 
     def compare(self, *arguments, name="engine"):
         """The rows of one run of the engine against torch."""
-        command = f"{LLAMA} --model {self.folder / 'model'} --tokens {self.tokens} --steps {self.steps} {' '.join(arguments)}"
+        command = (
+            f"{LLAMA} --model {self.folder / 'model'} --tokens {self.tokens} --steps {self.steps} {' '.join(arguments)}"
+        )
         dump = self.ait(
-            "llm", "dump", "--exec", command, "--type", "model", "tensor", "-er", "0,9", "-stp", "1", "-o", self.folder / name
+            "llm",
+            "dump",
+            "--exec",
+            command,
+            "--type",
+            "model",
+            "tensor",
+            "-er",
+            "0,9",
+            "-stp",
+            "1",
+            "-o",
+            self.folder / name,
         )
         assert dump.returncode == 0, dump.stderr
         out = self.folder / (name + "_out")
@@ -147,7 +170,10 @@ def test_a_quantised_engine_is_paired_with_torch(ait, tmp_path):
     document, rows = Runs(ait, tmp_path, "llama", 2).compare("--dtype", "w8a8")
     paired = [row for row in rows if row["golden_data_path"] and row["my_data_path"]]
     assert all("int8" not in row["my_dtype"] for row in paired)
-    assert document["pairing"]["golden"]["paired"] + document["pairing"]["golden"]["same_as_paired"] == document["pairing"]["golden"]["operations"]
+    assert (
+        document["pairing"]["golden"]["paired"] + document["pairing"]["golden"]["same_as_paired"]
+        == document["pairing"]["golden"]["operations"]
+    )
     assert max(float(row["relative_euclidean_distance"]) for row in paired) < 0.2
 
 

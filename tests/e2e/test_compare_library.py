@@ -102,7 +102,9 @@ def test_one_process_is_held_against_two(ait, tmp_path):
 
 def test_an_error_on_one_rank_only_is_seen(ait, tmp_path):
     run_pair(tmp_path, dict(ranks=2), dict(ranks=2))
-    (spoilt,) = (tmp_path / "mine").glob("ait_dump/tensors/1_*/0/2_*/1_Attention/0_LinearOperation/after/outtensor0.bin")
+    (spoilt,) = (tmp_path / "mine").glob(
+        "ait_dump/tensors/1_*/0/2_*/1_Attention/0_LinearOperation/after/outtensor0.bin"
+    )
     content = bytearray(spoilt.read_bytes())
     content[-200:] = bytes(200)
     spoilt.write_bytes(content)

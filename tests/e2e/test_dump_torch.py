@@ -78,8 +78,15 @@ def test_manifest_and_summary_of_a_recorded_script(tmp_path, seen):
     write_script(own, "print('good morning')\n", "sitecustomize.py")
     write_script(own, "print('mine')\n", "mine.py")
     path = os.pathsep.join(filter(None, [str(own), os.environ.get("PYTHONPATH")]))
-    run = dump(tmp_path, "import mine\n" + STEPS, "-er", "0,1,3,3", out="two words/ä", umask=0,
-               env=environment(PYTHONPATH=path))
+    run = dump(
+        tmp_path,
+        "import mine\n" + STEPS,
+        "-er",
+        "0,1,3,3",
+        out="two words/ä",
+        umask=0,
+        env=environment(PYTHONPATH=path),
+    )
     expected, printed = seen
     assert run.process.stdout.startswith(f"good morning\nmine\n{printed}\n")
     assert_same(recorded(run.folder), {key: tensor for key, tensor in expected.items() if key[0] in (0, 1, 3)})
@@ -117,8 +124,11 @@ def test_options_that_hold_for_torch_and_those_that_do_not(tmp_path, seen):
     idle = ["-sd", "-ids", "2", "-child", "no", "-time", "2", "-tiling"]
     run = dump(tmp_path, STEPS, *words, *idle)
     expected, printed = seen
-    wanted = {key: tensor for key, tensor in expected.items()
-              if key[0] in (1, 2) and key[1] in ("root.1", "root.2") and key[2].startswith("output")}
+    wanted = {
+        key: tensor
+        for key, tensor in expected.items()
+        if key[0] in (1, 2) and key[1] in ("root.1", "root.2") and key[2].startswith("output")
+    }
     assert len(wanted) == 2 * (1 + 3)
     assert_same(recorded(run.folder), wanted)  # models on the CPU are recorded whatever -device says
     assert json.loads(run.process.stdout.removeprefix(printed)) == run.manifest
@@ -230,11 +240,19 @@ def test_a_script_that_raises_in_the_middle_of_a_model(tmp_path):
     assert run.manifest["exit_status"] == 1 and run.manifest["complete"] is True
     assert_counts_are_true(run)
     found = recorded(run.folder)
-    whole = {f"{name}/{side}" for name in ("root", "root.0", "root.1", "root.1.0", "root.1.1")
-             for side in ("input_0.pth", "output.pth")}
+    whole = {
+        f"{name}/{side}"
+        for name in ("root", "root.0", "root.1", "root.1.0", "root.1.1")
+        for side in ("input_0.pth", "output.pth")
+    }
     assert {f"{name}/{file}" for number, name, file in found if number == 1} == whole
     assert {f"{name}/{file}" for number, name, file in found if number == 2} == {
-        "root/input_0.pth", "root.0/input_0.pth", "root.0/output.pth", "root.1/input_0.pth", "root.1.0/input_0.pth"}
+        "root/input_0.pth",
+        "root.0/input_0.pth",
+        "root.0/output.pth",
+        "root.1/input_0.pth",
+        "root.1.0/input_0.pth",
+    }
     assert run.summary("command").startswith("ended with status 1 ")
     assert "-er asks for rounds up to 9, the command ended in round 2" in run.process.stdout
 
@@ -294,7 +312,8 @@ def test_processes_that_a_script_starts(tmp_path):
     """
     run = dump(tmp_path, code, "-er", "0,9")
     assert sorted(map(inputs_of_roots, run.folders)) == [
-        [float(first), float(first + 1)] for first in (0, 100, 110, 200, 210)]
+        [float(first), float(first + 1)] for first in (0, 100, 110, 200, 210)
+    ]
     assert [f"cpu_{pid}" for pid in run.pids] == [folder.name for folder in run.folders]
     assert all(process["ended_in_order"] for process in run.manifest["processes"])
     counts = assert_counts_are_true(run)
@@ -336,7 +355,8 @@ def test_a_shell_script_that_starts_pythons(tmp_path, seen):
     script = write_script(tmp_path, STEPS)
     (tmp_path / "run.sh").write_text(
         f"mkdir elsewhere; cd elsewhere; ls >/dev/null\n"
-        f"{sys.executable} {script} >log.txt & {sys.executable} {script} | cat; wait\nexit 3\n")
+        f"{sys.executable} {script} >log.txt & {sys.executable} {script} | cat; wait\nexit 3\n"
+    )
     run = dump(tmp_path, "sh run.sh", "-er", "2,2", status=3)
     expected = {key: tensor for key, tensor in seen[0].items() if key[0] == 2}
     assert len(run.folders) == 2
@@ -384,10 +404,13 @@ def test_each_rank_of_torchrun_has_its_folder(tmp_path):
     torchrun = pathlib.Path(sys.executable).parent / "torchrun"
     if not torchrun.exists():
         pytest.skip("torch was installed without torchrun")
-    script = write_script(tmp_path, """
+    script = write_script(
+        tmp_path,
+        """
         import os, torch
         torch.nn.Linear(2, 2)(torch.full((1, 2), float(os.environ["RANK"])))
-    """)
+    """,
+    )
     other = {**os.environ, "AIT_PYTHON": "/bin/false"}
     run = dump(tmp_path, [torchrun, "--standalone", "--nproc_per_node", "2", script], env=other)
     ranks = {}
@@ -515,7 +538,7 @@ def test_a_disk_that_becomes_read_only(tmp_path):
 
 def test_an_output_that_cannot_be_written(ait, tmp_path):
     with Mount(tmp_path / "disk", "size=1m,ro") as disk:
-        words = ["--exec", f"{sys.executable} -c 'open(\"ran\", \"w\")'", "--probe", "torch", "-o", disk]
+        words = ["--exec", f'{sys.executable} -c \'open("ran", "w")\'', "--probe", "torch", "-o", disk]
         line = error_line(ait("llm", "dump", *words, env=environment()))
         assert os.strerror(30) in line
         assert not (tmp_path / "ran").exists()

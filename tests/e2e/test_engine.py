@@ -36,7 +36,11 @@ def run_llama(folder, cwd, *arguments, steps=4, **environment):
     out = cwd / "logits.npy"
     process = subprocess.run(
         [PROGRAM, "--model", folder, "--tokens", TOKENS, "--steps", str(steps), "--logits", out, *arguments],
-        capture_output=True, text=True, timeout=60, env={**os.environ, **environment}, cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+        cwd=cwd,
     )
     assert process.returncode == 0, process.stderr
     return [list(map(int, line.split(","))) for line in process.stdout.splitlines()], np.load(out)
@@ -103,8 +107,12 @@ def test_two_processes_with_biases(tmp_path):
     logits = []
     for ranks in ("1", "2"):
         out = tmp_path / "logits.npy"
-        subprocess.run([PROGRAM, "--model", tmp_path, "--tokens", TOKENS, "--steps", "2", "--tp", ranks, "--logits", out],
-                       check=True, capture_output=True, timeout=60)
+        subprocess.run(
+            [PROGRAM, "--model", tmp_path, "--tokens", TOKENS, "--steps", "2", "--tp", ranks, "--logits", out],
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
         logits.append(np.load(out))
     assert engine_models.distance(logits[1], logits[0]) < 1e-5
 
@@ -117,7 +125,9 @@ def test_a_rank_that_dies_ends_the_run(folder):
     """Not in silence, and not by waiting for ever."""
     process = subprocess.Popen(
         [PROGRAM, "--model", folder, "--tokens", "1,2,3", "--steps", "240", "--tp", "2"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
     deadline = time.monotonic() + 20
@@ -210,8 +220,16 @@ def leaf_results(tensors):
 def run_saving(folder, cwd, *arguments, **environment):
     """Runs three steps and saves the prefill and both decoded rounds; the home folder."""
     home = cwd / "home"
-    run_llama(folder, cwd, *arguments, steps=3, ACLTRANSFORMER_SAVE_TENSOR="1", ACLTRANSFORMER_SAVE_TENSOR_MAX="2",
-              ACLTRANSFORMER_HOME_PATH=str(home), **environment)
+    run_llama(
+        folder,
+        cwd,
+        *arguments,
+        steps=3,
+        ACLTRANSFORMER_SAVE_TENSOR="1",
+        ACLTRANSFORMER_SAVE_TENSOR_MAX="2",
+        ACLTRANSFORMER_HOME_PATH=str(home),
+        **environment,
+    )
     return home
 
 
@@ -261,13 +279,18 @@ assert (y == 8).all()
 def test_a_torch_script_steers_the_folders_between_dialogues(folder, tmp_path):
     library = os.environ.get("AIT_ENGINE_LIB", str(REPOSITORY / "build" / "engine" / "lib" / "libatb.so"))
     environment = {
-        "AIT_ENGINE_LIB": library, "ACLTRANSFORMER_SAVE_TENSOR": "1", "ACLTRANSFORMER_SAVE_TENSOR_MAX": "2",
+        "AIT_ENGINE_LIB": library,
+        "ACLTRANSFORMER_SAVE_TENSOR": "1",
+        "ACLTRANSFORMER_SAVE_TENSOR_MAX": "2",
         "ACLTRANSFORMER_SAVE_TENSOR_RUNNER": "SelfAttentionRunner,PagedAttentionRunner,LinearRunner",
         "ACLTRANSFORMER_HOME_PATH": str(tmp_path),
     }
     process = subprocess.run(
         [sys.executable, "-c", DIALOGUES, REPOSITORY / "engine" / "python", folder],
-        env={**os.environ, **environment}, capture_output=True, text=True, timeout=120,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert process.returncode == 0, process.stderr
     (root,) = (tmp_path / "tensors").iterdir()
@@ -292,7 +315,9 @@ def test_nothing_is_saved_unless_asked_for(llama, tmp_path):
 def test_saving_to_a_bad_place_does_not_stop_the_run(folder, tmp_path):
     (tmp_path / "file").write_text("")
     process = subprocess.run(
-        [PROGRAM, "--model", folder, "--tokens", "1", "--steps", "1"], capture_output=True, text=True,
+        [PROGRAM, "--model", folder, "--tokens", "1", "--steps", "1"],
+        capture_output=True,
+        text=True,
         env={**os.environ, "ACLTRANSFORMER_SAVE_TENSOR": "1", "ACLTRANSFORMER_HOME_PATH": str(tmp_path / "file")},
     )
     assert process.returncode == 0
@@ -384,7 +409,10 @@ def check_effect(fault, golden, actual, runner):
 def test_a_fault_in_a_decoded_round_leaves_all_earlier_rounds_alone(golden_home, record, fault):
     actual_home = record("--fault", f"{fault}@layer={LAYER},round=2")
     for round_number, phase in ((0, "Prefill"), (0, "Decode")):
-        assert differing(part(saved(golden_home, round_number), phase), part(saved(actual_home, round_number), phase)) == []
+        assert (
+            differing(part(saved(golden_home, round_number), phase), part(saved(actual_home, round_number), phase))
+            == []
+        )
     changed = differing(part(saved(golden_home, 1), "Decode"), part(saved(actual_home, 1), "Decode"))
     assert changed and changed[0] == (LAYER, OPERATION[fault])
 

@@ -86,13 +86,21 @@ def test_prefill_and_decode_are_different_operations(record):
     dump = record("--type", "model", "layer", "tensor", "op", "-er", "0,1")
     topologies = {path.stem: json.loads(path.read_text()) for path in dump.glob("model/*/*.json")}
     assert set(topologies) == {"Qwen2PrefillModel", "Qwen2DecodeModel"}
-    for start, (name, layer) in ((0, ("Qwen2PrefillModel", "Prefill_layer")), (PHASE, ("Qwen2DecodeModel", "Decoder_layer"))):
+    for start, (name, layer) in (
+        (0, ("Qwen2PrefillModel", "Prefill_layer")),
+        (PHASE, ("Qwen2DecodeModel", "Decoder_layer")),
+    ):
         expected = ["WordEmbedding", "PositionEmbedding", *[layer] * LAYERS, "RmsNormOperation", "LmHead"]
         names = [node["opName"] for node in topologies[name]["nodes"]]
         assert names == [f"{kind}_{start + i}" for i, kind in enumerate(expected)]
         children = [node["opType"] for node in topologies[name]["nodes"][2]["nodes"]]
         assert children == [
-            "RmsNormOperation", "Attention", "ElewiseOperation", "RmsNormOperation", "Mlp", "ElewiseOperation",
+            "RmsNormOperation",
+            "Attention",
+            "ElewiseOperation",
+            "RmsNormOperation",
+            "Mlp",
+            "ElewiseOperation",
         ]
     rounds = one("tensors/0_*", dump)
     # Round 0 holds the prefill and the first decoded token, round 1 only the second.

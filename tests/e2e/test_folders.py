@@ -90,7 +90,12 @@ def test_json_carries_the_summary_and_the_worst_rows(ait, folders):
     done = ait("llm", "compare", "-gp", "golden", "-mp", "my", "-o", "out", "--json")
     document = json.loads(done.stdout)
     assert document["summary"] == {
-        "rows": 13, "identical": 7, "differing": 2, "failed": 2, "only_golden": 1, "only_my": 1
+        "rows": 13,
+        "identical": 7,
+        "differing": 2,
+        "failed": 2,
+        "only_golden": 1,
+        "only_my": 1,
     }
     assert {row["data_id"] for row in document["worst"]} == {"sub/t3.npy", "sub/t7.npy"}
     assert (folders / document["report"]).exists() and document["partial"] is False
@@ -110,7 +115,12 @@ def test_reports_are_the_same_for_any_number_of_threads(ait, folders):
     texts = set()
     for threads in (1, 2, 8):
         out = folders / f"out{threads}"
-        assert ait("llm", "compare", "-gp", "golden", "-mp", "my", "-o", out, "--extended", "--threads", threads).returncode == 0
+        assert (
+            ait(
+                "llm", "compare", "-gp", "golden", "-mp", "my", "-o", out, "--extended", "--threads", threads
+            ).returncode
+            == 0
+        )
         (path,) = out.glob("*.csv")
         texts.add(path.read_bytes())
     assert len(texts) == 1
@@ -153,7 +163,8 @@ def test_a_missing_shard_is_rows_with_a_reason(ait, tmp_path):
         (tmp_path / side).mkdir()
         save_file({"a": np.ones(3, np.float32)}, tmp_path / side / "one.safetensors")
         (tmp_path / side / "model.safetensors.index.json").write_text(
-            json.dumps({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}))
+            json.dumps({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}})
+        )
     done = ait("llm", "compare", "-gp", "g", "-mp", "m", "-o", "out")
     rows = read_report(tmp_path / "out")
     assert rows["a"]["cmp_fail_reason"] == ""
@@ -180,7 +191,9 @@ def manual_mapping(tmp_path, tokens=2, data_ids=3):
     return golden
 
 
-@pytest.mark.parametrize("golden", ["ait_dump/12_0/", "ait_dump/12_0/golden_tensor", "ait_dump/12_0/golden_tensor/metadata.json"])
+@pytest.mark.parametrize(
+    "golden", ["ait_dump/12_0/", "ait_dump/12_0/golden_tensor", "ait_dump/12_0/golden_tensor/metadata.json"]
+)
 @pytest.mark.parametrize("my_path", [[], ["--my-path", "my-path.bin"]])
 def test_a_manual_mapping_gives_cmp_report_csv(ait, tmp_path, golden, my_path):
     manual_mapping(tmp_path)
@@ -225,12 +238,15 @@ def test_a_broken_metadata_json_is_one_clear_line(ait, tmp_path, text):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (["-gp", "golden"], "--my-path"),
-    (["-gp", "golden", "-mp", "nowhere"], "nowhere: no such file or folder"),
-    (["-gp", "golden", "-mp", "golden/sub/t0.npy"], "is a folder but"),
-    (["-gp", "empty", "-mp", "empty"], "nothing to compare"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["-gp", "golden"], "--my-path"),
+        (["-gp", "golden", "-mp", "nowhere"], "nowhere: no such file or folder"),
+        (["-gp", "golden", "-mp", "golden/sub/t0.npy"], "is a folder but"),
+        (["-gp", "empty", "-mp", "empty"], "nothing to compare"),
+    ],
+)
 def test_what_makes_no_sense_is_one_clear_line(ait, folders, arguments, words):
     (folders / "empty").mkdir()
     done = ait("llm", "compare", *arguments)
@@ -258,8 +274,13 @@ def wait_for_start(process, out):
 
 def test_ctrl_c_leaves_a_valid_report_marked_as_partial(program, tmp_path):
     many_pairs(tmp_path, 8000)
-    process = subprocess.Popen([program, "llm", "compare", "-gp", "g", "-mp", "m", "-o", "out"], cwd=tmp_path,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [program, "llm", "compare", "-gp", "g", "-mp", "m", "-o", "out"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     wait_for_start(process, tmp_path / "out")
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
@@ -274,8 +295,12 @@ def test_ctrl_c_leaves_a_valid_report_marked_as_partial(program, tmp_path):
 
 def test_a_killed_comparison_leaves_no_report_and_the_next_works(program, ait, tmp_path):
     many_pairs(tmp_path, 2000)
-    process = subprocess.Popen([program, "llm", "compare", "-gp", "g", "-mp", "m", "-o", "out"], cwd=tmp_path,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [program, "llm", "compare", "-gp", "g", "-mp", "m", "-o", "out"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     wait_for_start(process, tmp_path / "out")
     process.kill()
     process.wait()

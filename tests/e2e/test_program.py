@@ -45,9 +45,7 @@ def test_a_missing_command_is_asked_for(ait, command):
 
 def test_msit_is_the_same_program(program, tmp_path):
     (tmp_path / "msit").symlink_to(program)
-    process = subprocess.run(
-        [tmp_path / "msit", "llm", "compare", "--help"], capture_output=True, text=True
-    )
+    process = subprocess.run([tmp_path / "msit", "llm", "compare", "--help"], capture_output=True, text=True)
     assert "Usage: msit llm compare" in process.stdout
 
 
@@ -113,9 +111,7 @@ def unprivileged(program):
         command = shutil.copy(program, folder / "ait")  # its own folder may be closed to nobody
 
     def run(*arguments):
-        return subprocess.run(
-            [*prefix, command, *arguments], cwd=folder, capture_output=True, text=True
-        )
+        return subprocess.run([*prefix, command, *arguments], cwd=folder, capture_output=True, text=True)
 
     run.folder = folder
     yield run
@@ -167,7 +163,7 @@ def test_a_report_that_does_not_fit_is_not_left_half_written(program, pair, tmp_
 
 def test_a_full_disk_leaves_no_report(program, pair, tmp_path):
     script = (
-        'mkdir out && mount -t tmpfs -o size=4k none out && head -c 4096 /dev/zero > out/filler && '
+        "mkdir out && mount -t tmpfs -o size=4k none out && head -c 4096 /dev/zero > out/filler && "
         '"$0" llm compare -gp golden.npy -mp actual.npy -o out; echo "status $?"; ls -A out'
     )
     process = subprocess.run(
@@ -182,18 +178,14 @@ def test_a_full_disk_leaves_no_report(program, pair, tmp_path):
 @pytest.mark.parametrize("arguments", [["show", "golden.npy"], ["--help"], ["doctor", "--json"]], ids=" ".join)
 def test_output_that_cannot_be_written_is_an_error(program, pair, tmp_path, arguments):
     with open("/dev/full", "w") as full:
-        process = subprocess.run(
-            [program, *arguments], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True
-        )
+        process = subprocess.run([program, *arguments], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
     assert "standard output cannot be written: No space left on device" in error_line(process)
 
 
 def test_a_reader_that_goes_away_is_no_error(program, pair, tmp_path):
     read_end, write_end = os.pipe()
     os.close(read_end)
-    process = subprocess.run(
-        [program, "show", "golden.npy"], cwd=tmp_path, stdout=write_end, stderr=subprocess.PIPE
-    )
+    process = subprocess.run([program, "show", "golden.npy"], cwd=tmp_path, stdout=write_end, stderr=subprocess.PIPE)
     os.close(write_end)
     assert process.returncode == 0
     assert process.stderr == b""

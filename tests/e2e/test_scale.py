@@ -52,7 +52,12 @@ def test_a_hundred_thousand_pairs(program, tmp_path):
     out, peak = run_watched([program, "llm", "compare", "-gp", "g", "-mp", "m", "-o", "out", "--json"], tmp_path)
     document = json.loads(out)
     assert document["summary"] == {
-        "rows": count, "identical": 0, "differing": count - 2, "failed": 1, "only_golden": 1, "only_my": 0
+        "rows": count,
+        "identical": 0,
+        "differing": count - 2,
+        "failed": 1,
+        "only_golden": 1,
+        "only_my": 0,
     }
     with open(tmp_path / document["report"], newline="") as file:
         ids = [row["data_id"] for row in csv.DictReader(file)]
@@ -71,7 +76,9 @@ def test_one_pair_of_twenty_gigabytes(program, tmp_path, last):
             os.truncate(file.fileno(), start + 2 * elements)
             file.seek(start + 2 * elements - 2)
             file.write(np.float16(value).tobytes())
-    out, peak = run_watched([program, "llm", "compare", "-gp", "g.npy", "-mp", "m.npy", "--json", "--extended"], tmp_path)
+    out, peak = run_watched(
+        [program, "llm", "compare", "-gp", "g.npy", "-mp", "m.npy", "--json", "--extended"], tmp_path
+    )
     (row,) = json.loads(out)["rows"]
     assert row["elements"] == elements
     assert row["differing_elements"] == (1 if last else 0)

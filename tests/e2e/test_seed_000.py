@@ -22,7 +22,9 @@ COLUMNS = (
     "data_id,pta_data_path,pta_dtype,pta_shape,acl_data_path,acl_dtype,acl_shape,cmp_flag,cosine_similarity,"
     "max_relative_error,mean_relative_error,relative_euclidean_distance,cmp_fail_reason"
 )
-RUNNER = "0_LlamaPrefillModel/2_Prefill_layerGraphRunner/1_AttentionGraphRunner/5_SelfAttentionRunner/after/outTensor0.bin"
+RUNNER = (
+    "0_LlamaPrefillModel/2_Prefill_layerGraphRunner/1_AttentionGraphRunner/5_SelfAttentionRunner/after/outTensor0.bin"
+)
 
 # The steps of the seed, on a model that fits here: the loop of main_performance.py, and the labels of the model's script.
 CHAT = """
@@ -69,13 +71,20 @@ def model(tmp_path_factory):
 @pytest.fixture
 def chat(ait, model, tmp_path):
     (tmp_path / "chat.py").write_text(CHAT)
-    (tmp_path / "run.sh").write_text(f"exec {sys.executable} chat.py {model} \"$@\"\n")
+    (tmp_path / "run.sh").write_text(f'exec {sys.executable} chat.py {model} "$@"\n')
 
     def run(*options, dialogues="1 15 7\n2 9 33 5\nstop\n", **environment):
         environment = {"AIT_ENGINE_LIB": LIBRARY, "ACLTRANSFORMER_HOME_PATH": str(tmp_path / "home"), **environment}
         return ait(
-            "debug", "compare", "aclcmp", "--exec", f"bash run.sh {RUNNER}", *options,
-            input=dialogues, env={**os.environ, **environment}, timeout=120,
+            "debug",
+            "compare",
+            "aclcmp",
+            "--exec",
+            f"bash run.sh {RUNNER}",
+            *options,
+            input=dialogues,
+            env={**os.environ, **environment},
+            timeout=120,
         )
 
     return run
@@ -88,7 +97,11 @@ def reports(folder):
     return [list(csv.DictReader(path.open(newline=""))) for path in found], found
 
 
-SAVE = dict(ACLTRANSFORMER_SAVE_TENSOR="1", ACLTRANSFORMER_SAVE_TENSOR_MAX="2", ACLTRANSFORMER_SAVE_TENSOR_RUNNER="SelfAttentionRunner")
+SAVE = dict(
+    ACLTRANSFORMER_SAVE_TENSOR="1",
+    ACLTRANSFORMER_SAVE_TENSOR_MAX="2",
+    ACLTRANSFORMER_SAVE_TENSOR_RUNNER="SelfAttentionRunner",
+)
 
 
 def test_each_dialogue_has_its_report_with_both_kinds_of_labels(chat, tmp_path):
@@ -124,9 +137,13 @@ def test_the_numbers_are_those_of_the_definitions(chat, tmp_path):
     chat("--extended", dialogues="1 15 7\nstop\n")
     (path,) = tmp_path.glob("*/*_cmp_result.csv")
     row = list(csv.DictReader(path.open(newline="")))[1]
-    load = lambda name: np.frombuffer(pathlib.Path(row[name]).read_bytes().split(b"$End=1\n", 1)[1], np.float32).astype(float)
+    load = lambda name: np.frombuffer(pathlib.Path(row[name]).read_bytes().split(b"$End=1\n", 1)[1], np.float32).astype(
+        float
+    )
     golden, mine = load("pta_data_path"), load("acl_data_path")
-    assert float(row["relative_euclidean_distance"]) == pytest.approx(np.linalg.norm(mine - golden) / np.linalg.norm(golden), rel=1e-6)
+    assert float(row["relative_euclidean_distance"]) == pytest.approx(
+        np.linalg.norm(mine - golden) / np.linalg.norm(golden), rel=1e-6
+    )
     assert float(row["max_relative_error"]) == pytest.approx(np.abs(mine / golden - 1).max(), rel=1e-5)
     assert float(row["pta_max_value"]) == pytest.approx(golden.max())
 

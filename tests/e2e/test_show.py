@@ -55,9 +55,7 @@ def test_nan_and_inf_are_counted(ait, tmp_path):
 
 def test_bare_bytes_need_a_type(ait, tmp_path):
     np.arange(6, dtype=np.int16).tofile(tmp_path / "x.raw")
-    (tensor,) = json.loads(
-        ait("show", "x.raw", "--dtype", "int16", "--shape", "[2, 3]", "--json").stdout
-    )["tensors"]
+    (tensor,) = json.loads(ait("show", "x.raw", "--dtype", "int16", "--shape", "[2, 3]", "--json").stdout)["tensors"]
     assert tensor["shape"] == [2, 3]
     assert tensor["values"] == [0, 1, 2, 3, 4, 5]
     assert "--dtype" in error_line(ait("show", "x.raw", "--shape", "2,3"))

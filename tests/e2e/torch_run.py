@@ -19,8 +19,15 @@ def make_model(family, layers, seed=0, **changes):
     """A float32 model whose norms and biases are not the ones and zeros that a fresh model has."""
     config_class, model_class = FAMILIES[family]
     sizes = dict(
-        vocab_size=97, hidden_size=64, intermediate_size=96, num_hidden_layers=layers, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=64, attn_implementation="eager", tie_word_embeddings=False,
+        vocab_size=97,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+        attn_implementation="eager",
+        tie_word_embeddings=False,
     )
     torch.manual_seed(seed)
     model = model_class(config_class(**{**sizes, **changes})).eval()
@@ -118,9 +125,7 @@ class TorchRecorder:
             out = {"name": self.names.module(full), "type": self.names.type(type(module).__name__)}
             if self._write_order and full in self._order:
                 out["order"] = self._order[full]
-            out["children"] = [
-                node(f"{name}.{key}" if name else key, child) for key, child in module.named_children()
-            ]
+            out["children"] = [node(f"{name}.{key}" if name else key, child) for key, child in module.named_children()]
             return out
 
         (self.folder / "model_tree.json").write_text(json.dumps(node("", self._model)))

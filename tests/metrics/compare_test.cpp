@@ -145,9 +145,9 @@ void expect_same(const Comparison& got, const Comparison& want) {
 
 std::vector<double> normal(size_t n, unsigned seed, double scale = 1) {
   std::mt19937 random(seed);
-  std::normal_distribution<double> draw(0, scale);
+  std::normal_distribution<double> draw;
   std::vector<double> values(n);
-  for (double& v : values) v = draw(random);
+  for (double& v : values) v = scale * draw(random);
   return values;
 }
 

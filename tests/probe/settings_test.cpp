@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,9 +17,11 @@ const char* get(const char* name) {
   return found == environment.end() ? nullptr : found->second.c_str();
 }
 
-Settings with(std::map<std::string, std::string> variables) {
+// Settings are read once and never given back; kept where they can be reached, they are no leaks.
+const Settings& with(std::map<std::string, std::string> variables) {
+  static auto& kept = *new std::deque<Settings>;
   environment = std::move(variables);
-  return read_settings(get);
+  return kept.emplace_back(read_settings(get));
 }
 
 bool wants(const Settings& settings, const std::vector<int64_t>& ids, std::string_view type = "X") {

@@ -10,11 +10,19 @@ logging.getLogger("transformers").setLevel(logging.ERROR)
 transformers.utils.logging.disable_progress_bar()
 
 COMMON = {
-    "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 200,
+    "hidden_size": 64,
+    "intermediate_size": 160,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "vocab_size": 200,
     "max_position_embeddings": 256,
 }
 LLAMA3 = {
-    "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "rope_type": "llama3",
+    "rope_theta": 500000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
     "original_max_position_embeddings": 64,
 }
 VARIANTS = {
@@ -53,8 +61,14 @@ def generate(model, prompts, steps):
         ids[row, longest - len(prompt) :] = torch.tensor(prompt)
         mask[row, longest - len(prompt) :] = 1
     out = model.generate(
-        input_ids=ids, attention_mask=mask, max_new_tokens=steps, do_sample=False, output_logits=True,
-        return_dict_in_generate=True, eos_token_id=None, pad_token_id=0,
+        input_ids=ids,
+        attention_mask=mask,
+        max_new_tokens=steps,
+        do_sample=False,
+        output_logits=True,
+        return_dict_in_generate=True,
+        eos_token_id=None,
+        pad_token_id=0,
     )
     return out.sequences[:, longest:].numpy(), torch.stack(out.logits).float().numpy()
 

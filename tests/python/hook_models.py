@@ -7,9 +7,14 @@ import torch
 from ait_llm import DumpConfig, register_hook
 
 X = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
-DTYPES = [getattr(torch, name) for name in (
-    "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e4m3fn float8_e5m2 "
-    "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu complex64 complex128").split() if hasattr(torch, name)]
+DTYPES = [
+    getattr(torch, name)
+    for name in (
+        "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e4m3fn float8_e5m2 "
+        "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu complex64 complex128"
+    ).split()
+    if hasattr(torch, name)
+]
 if hasattr(torch, "compiler"):  # torch 1.13 does not load complex32 with weights_only
     DTYPES.append(torch.complex32)
 
@@ -92,5 +97,8 @@ def nodes_of(node):
 
 
 def hooks_of(model):
-    return [hook for module in model.modules() for hook in (*module._forward_hooks.values(),
-            *module._forward_pre_hooks.values())] + [module for module in model.modules() if "forward" in vars(module)]
+    return [
+        hook
+        for module in model.modules()
+        for hook in (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
+    ] + [module for module in model.modules() if "forward" in vars(module)]

@@ -25,8 +25,20 @@ class Environment:
         return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=check, timeout=120)
 
     def install(self, *options):
-        return self.run(sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", self.python, "install",
-                        "--no-index", "--no-deps", *options, COMPAT, check=False)
+        return self.run(
+            sys.executable,
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "--python",
+            self.python,
+            "install",
+            "--no-index",
+            "--no-deps",
+            *options,
+            COMPAT,
+            check=False,
+        )
 
     def print(self, code):
         return self.run(self.python, "-c", code).stdout.strip()
@@ -37,8 +49,12 @@ class Environment:
         (self.site / "tests.pth").write_text("\n".join(folders))
 
     def files(self):
-        return {path: path.read_bytes() for folder in (self.site, self.bin) for path in folder.rglob("*")
-                if path.is_file() and path.suffix != ".pyc"}
+        return {
+            path: path.read_bytes()
+            for folder in (self.site, self.bin)
+            for path in folder.rglob("*")
+            if path.is_file() and path.suffix != ".pyc"
+        }
 
 
 @pytest.fixture

@@ -72,7 +72,9 @@ def test_sharded_checkpoints_are_read(folders, tmp_path):
     model, folder = folders("llama-gqa-tied")
     model.save_pretrained(tmp_path, max_shard_size="100KB")
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
-    np.testing.assert_array_equal(ait_engine.Model(tmp_path).prefill(PROMPTS), ait_engine.Model(folder).prefill(PROMPTS))
+    np.testing.assert_array_equal(
+        ait_engine.Model(tmp_path).prefill(PROMPTS), ait_engine.Model(folder).prefill(PROMPTS)
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)

@@ -215,8 +215,15 @@ def test_self_attention(dtype, mask_type):
     hidden = torch.ones(longest, longest).triu(1)
     # fp16 masks hold numbers to add, the others zeros and ones.
     mask = (hidden * (-10000 if dtype == torch.float16 else 1)).to(dtype)
-    op = Operation("SelfAttentionOperation", headNum=heads, kvHeadNum=kv_heads, qkScale=0.2, calcType=3,
-                   maskType=mask_type, **({"windowSize": window} if mask_type == 7 else {}))
+    op = Operation(
+        "SelfAttentionOperation",
+        headNum=heads,
+        kvHeadNum=kv_heads,
+        qkScale=0.2,
+        calcType=3,
+        maskType=mask_type,
+        **({"windowSize": window} if mask_type == 7 else {}),
+    )
     inputs = [q, k, v] + ([mask] if mask_type in (1, 7) else []) + [torch.tensor(lengths, dtype=torch.int32)]
     out = op(*inputs)
     start = 0
@@ -368,7 +375,8 @@ def test_elewise_of_one(dtype, param, function):
 
 
 @pytest.mark.parametrize(
-    ("code", "dtype"), [(0, torch.float32), (1, torch.float16), (27, torch.bfloat16), (3, torch.int32), (9, torch.int64)]
+    ("code", "dtype"),
+    [(0, torch.float32), (1, torch.float16), (27, torch.bfloat16), (3, torch.int32), (9, torch.int64)],
 )
 @pytest.mark.parametrize("source", [torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64], ids=str)
 def test_elewise_cast(code, dtype, source):
@@ -377,7 +385,9 @@ def test_elewise_cast(code, dtype, source):
 
 
 def test_narrowing_agrees_with_torch_on_every_kind_of_value():
-    special = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 65504, 65519.9, 65520, 1e-8, 6e-8, 3e38, -1e-41])
+    special = torch.tensor(
+        [0.0, -0.0, torch.inf, -torch.inf, torch.nan, 65504, 65519.9, 65520, 1e-8, 6e-8, 3e38, -1e-41]
+    )
     x = torch.cat((special, torch.randn(4000) * 10.0 ** torch.randint(-9, 6, (4000,))))
     for code, dtype in ((1, torch.float16), (27, torch.bfloat16)):
         narrow = Operation("ElewiseOperation", elewiseType=1, outTensorType=code)
@@ -427,7 +437,9 @@ def test_moves_are_exact(dtype):
         for piece, expected in zip(Operation("SplitOperation", splitDim=dim, splitNum=parts)(x), x.chunk(parts, dim)):
             exactly(piece, expected.contiguous())
     sizes = [1, 3, 2]
-    for piece, expected in zip(Operation("SplitOperation", splitDim=1, splitNum=3, splitSizes=sizes)(x), x.split(sizes, 1)):
+    for piece, expected in zip(
+        Operation("SplitOperation", splitDim=1, splitNum=3, splitSizes=sizes)(x), x.split(sizes, 1)
+    ):
         exactly(piece, expected.contiguous())
     for perm in ([0, 1, 2], [2, 0, 1], [1, 0, 2]):
         exactly(Operation("TransposeOperation", perm=perm)(x), x.permute(perm).contiguous())
@@ -442,7 +454,12 @@ def test_numpy_goes_in_and_out():
 
 def test_parameters_read_back_as_atb_writes_them():
     assert Operation("LinearOperation").param == {
-        "enAccum": False, "hasBias": True, "matmulType": 0, "outDataType": -1, "quantMode": 0, "transposeA": False,
+        "enAccum": False,
+        "hasBias": True,
+        "matmulType": 0,
+        "outDataType": -1,
+        "quantMode": 0,
+        "transposeA": False,
         "transposeB": True,
     }
     norm = Operation("RmsNormOperation", layerType=1, normParam={"epsilon": 1e-5})

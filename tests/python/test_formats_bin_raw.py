@@ -17,8 +17,23 @@ $End=1
 """
 PAYLOAD = np.arange(8, dtype=np.float16).tobytes()
 
-CODES = {0: "float32", 1: "float16", 2: "int8", 3: "int32", 4: "uint8", 6: "int16", 7: "uint16", 8: "uint32",
-         9: "int64", 10: "uint64", 11: "float64", 12: "bool", 16: "complex64", 17: "complex128", 27: "bfloat16"}
+CODES = {
+    0: "float32",
+    1: "float16",
+    2: "int8",
+    3: "int32",
+    4: "uint8",
+    6: "int16",
+    7: "uint16",
+    8: "uint32",
+    9: "int64",
+    10: "uint64",
+    11: "float64",
+    12: "bool",
+    16: "complex64",
+    17: "complex128",
+    27: "bfloat16",
+}
 
 
 def test_the_example_of_the_format_reads(tmp_path, same):

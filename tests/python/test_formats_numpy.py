@@ -9,8 +9,22 @@ import numpy as np
 import pytest
 import torch
 
-DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32",
-          "float64", "complex64", "complex128"]
+DTYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 SHAPES = [(), (1,), (7,), (0,), (3, 0, 2), (2, 3), (1, 2, 1, 3), (2,) * 10]
 WIDE = [name for name in DTYPES if np.dtype(name).itemsize > 1]
 
@@ -156,8 +170,11 @@ def test_empty_npz_is_an_empty_dict(tmp_path):
     assert ait_llm.load(tmp_path / "x.npz") == {}
 
 
-@pytest.mark.parametrize("array", [np.array(["a"]), np.array([b"a"]), np.zeros(2, "M8[s]"), np.zeros(2, "i4,f4"),
-                                   np.zeros(2, np.longdouble)], ids=lambda array: array.dtype.str)
+@pytest.mark.parametrize(
+    "array",
+    [np.array(["a"]), np.array([b"a"]), np.zeros(2, "M8[s]"), np.zeros(2, "i4,f4"), np.zeros(2, np.longdouble)],
+    ids=lambda array: array.dtype.str,
+)
 def test_npy_of_other_types_is_unsupported(npy, array):
     with pytest.raises(ait_llm.UnsupportedError):
         ait_llm.load(npy(array))

@@ -7,13 +7,44 @@ import numpy as np
 import pytest
 import torch
 
-DTYPES = [torch.bool, torch.int8, torch.uint8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64,
-          torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.float8_e4m3fn,
-          torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu, torch.complex32,
-          torch.complex64, torch.complex128]
+DTYPES = [
+    torch.bool,
+    torch.int8,
+    torch.uint8,
+    torch.int16,
+    torch.uint16,
+    torch.int32,
+    torch.uint32,
+    torch.int64,
+    torch.uint64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
+    torch.float8_e8m0fnu,
+    torch.complex32,
+    torch.complex64,
+    torch.complex128,
+]
 # The classes of storage that the pre-zip form can name.
-LEGACY_DTYPES = [torch.bool, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.float16,
-                 torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128]
+LEGACY_DTYPES = [
+    torch.bool,
+    torch.int8,
+    torch.uint8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+    torch.complex128,
+]
 SHAPES = [(), (1,), (5,), (0,), (2, 0, 3), (2, 3, 4)]
 
 
@@ -65,8 +96,16 @@ def test_every_pickle_protocol(tmp_path, same, protocol):
 
 def test_strided_views_keep_offset_and_strides(saved, same):
     base = torch.arange(120, dtype=torch.float32).reshape(4, 5, 6)
-    views = [base[1], base[:, 2], base.permute(2, 0, 1), base[1:3, ::2, 1::3],
-             base[0, 0, 0], base[3, 4, 5:], base[0, 0].expand(3, 6), torch.as_strided(base, (3, 3), (1, 2), 7)]
+    views = [
+        base[1],
+        base[:, 2],
+        base.permute(2, 0, 1),
+        base[1:3, ::2, 1::3],
+        base[0, 0, 0],
+        base[3, 4, 5:],
+        base[0, 0].expand(3, 6),
+        torch.as_strided(base, (3, 3), (1, 2), 7),
+    ]
     for view in views:
         tensor = ait_llm.load(saved(view))
         same.torch(tensor, view)
@@ -123,8 +162,13 @@ def test_buffers(saved, same):
 
 
 def test_state_dicts_of_real_modules(saved, same):
-    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.LSTM(4, 2),
-                                torch.nn.MultiheadAttention(4, 2), torch.nn.Embedding(5, 4).to(torch.bfloat16))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(3, 4),
+        torch.nn.BatchNorm1d(4),
+        torch.nn.LSTM(4, 2),
+        torch.nn.MultiheadAttention(4, 2),
+        torch.nn.Embedding(5, 4).to(torch.bfloat16),
+    )
     state = model.state_dict()
     loaded = ait_llm.load(saved(state))
     assert list(loaded) == list(state)

@@ -20,10 +20,20 @@ from torch_oracle import Watcher, assert_recorded, assert_same_tensor, recorded
 def test_the_parameters_of_the_document_are_in_its_order_with_its_defaults(tmp_path):
     config = DumpConfig()
     assert (config.dump_path, config.token_range, config.module_list, config.tensor_part, config.device_id) == (
-        ".", [0], [], 2, None)
+        ".",
+        [0],
+        [],
+        2,
+        None,
+    )
     config = DumpConfig(str(tmp_path), [1, 2], [torch.nn.Linear], 1, 3)
     assert (config.dump_path, config.token_range, config.module_list, config.tensor_part, config.device_id) == (
-        str(tmp_path), [1, 2], [torch.nn.Linear], 1, 3)
+        str(tmp_path),
+        [1, 2],
+        [torch.nn.Linear],
+        1,
+        3,
+    )
     with pytest.raises(TypeError):
         DumpConfig(str(tmp_path), [1], [], 1, 3, "module")
 
@@ -33,12 +43,34 @@ def test_an_empty_token_range_is_the_first_round():
 
 
 BAD = [
-    ("dump_path", 7), ("dump_path", "a\0b"), ("dump_path", "/dev/null"), ("token_range", 0), ("token_range", (0, 1)),
-    ("token_range", [-1]), ("token_range", ["0"]), ("token_range", [True]), ("module_list", torch.nn.Linear),
-    ("module_list", ["Linear"]), ("module_list", [torch.nn.Linear(1, 1)]), ("tensor_part", 3), ("tensor_part", "2"),
-    ("tensor_part", True), ("device_id", "0"), ("device_id", -1), ("api_list", torch.add), ("api_list", ["add"]),
-    ("mode", "modules"), ("mode", []), ("mode", 1), ("dump_statistics_mode", 3), ("dump_statistics_mode", None),
-    ("layer_name", ""), ("layer_name", 3), ("dump_weight", 1), ("seed", -1), ("seed", 1.5),
+    ("dump_path", 7),
+    ("dump_path", "a\0b"),
+    ("dump_path", "/dev/null"),
+    ("token_range", 0),
+    ("token_range", (0, 1)),
+    ("token_range", [-1]),
+    ("token_range", ["0"]),
+    ("token_range", [True]),
+    ("module_list", torch.nn.Linear),
+    ("module_list", ["Linear"]),
+    ("module_list", [torch.nn.Linear(1, 1)]),
+    ("tensor_part", 3),
+    ("tensor_part", "2"),
+    ("tensor_part", True),
+    ("device_id", "0"),
+    ("device_id", -1),
+    ("api_list", torch.add),
+    ("api_list", ["add"]),
+    ("mode", "modules"),
+    ("mode", []),
+    ("mode", 1),
+    ("dump_statistics_mode", 3),
+    ("dump_statistics_mode", None),
+    ("layer_name", ""),
+    ("layer_name", 3),
+    ("dump_weight", 1),
+    ("seed", -1),
+    ("seed", 1.5),
 ]
 
 
@@ -65,11 +97,14 @@ def test_importing_needs_no_torch():
 # register_hook
 
 
-@pytest.mark.parametrize("arguments, words", [
-    ((object(), DumpConfig()), "model must be a torch.nn.Module, not object"),
-    ((Model(), {}), "config must be a DumpConfig, not dict"),
-    ((Model(), DumpConfig(), "profile"), "the only hook is"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ((object(), DumpConfig()), "model must be a torch.nn.Module, not object"),
+        ((Model(), {}), "config must be a DumpConfig, not dict"),
+        ((Model(), DumpConfig(), "profile"), "the only hook is"),
+    ],
+)
 def test_a_wrong_argument_is_an_error_in_the_log_and_nothing_is_done(arguments, words, caplog, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     handle = register_hook(*arguments)
@@ -102,8 +137,11 @@ def test_rounds_inputs_outputs_and_keyword_arguments_are_where_the_document_says
     handle = record(model, tmp_path, X)
     files = {str(path.relative_to(handle.folder)) for path in Path(handle.folder).rglob("*.pth")}
     blocks = {f"0/root.blocks.{i}/{name}.pth" for i in range(2) for name in ("input_0", "input_scale", "output")}
-    inner = {f"0/root.{module}/{name}.pth" for name in ("input_0", "output")
-             for module in ["head", *(f"blocks.{i}.{part}" for i in range(2) for part in ("fc", "act"))]}
+    inner = {
+        f"0/root.{module}/{name}.pth"
+        for name in ("input_0", "output")
+        for module in ["head", *(f"blocks.{i}.{part}" for i in range(2) for part in ("fc", "act"))]
+    }
     assert files == {"0/root/input_0.pth", "0/root/output.pth", *blocks, *inner}
     assert torch.equal(load(handle, "0/root/input_0.pth"), X)
     assert torch.equal(load(handle, "0/root/output.pth"), model(X))
@@ -135,10 +173,17 @@ def test_module_list_takes_subclasses_too(tmp_path):
     assert manifest_of(handle)["rounds"]["0"]["expected"] == 2
 
 
-@pytest.mark.parametrize("pattern, names", [
-    ("root.blocks.0.*", {"root.blocks.0.fc", "root.blocks.0.act"}), ("*fc", {"root.blocks.0.fc", "root.blocks.1.fc"}),
-    ("root", {"root"}), ("root.*.1", {"root.blocks.1"}), ("blocks", set()), ("root.blocks.0.f.", set()),
-])
+@pytest.mark.parametrize(
+    "pattern, names",
+    [
+        ("root.blocks.0.*", {"root.blocks.0.fc", "root.blocks.0.act"}),
+        ("*fc", {"root.blocks.0.fc", "root.blocks.1.fc"}),
+        ("root", {"root"}),
+        ("root.*.1", {"root.blocks.1"}),
+        ("blocks", set()),
+        ("root.blocks.0.f.", set()),
+    ],
+)
 def test_layer_name_is_a_pattern_on_the_whole_name(pattern, names, tmp_path):
     config = DumpConfig(str(tmp_path), layer_name=pattern, dump_weight=True)
     handle = record(Model(), tmp_path, X, config=config)
@@ -153,10 +198,13 @@ def test_weights_are_saved_once_under_their_names(tmp_path):
     assert {path.name for path in Path(handle.folder, "weights").iterdir()} == set(expected)
     for name, value in expected.items():
         assert_same_tensor(load(handle, "weights", name), value)
-    handle = record(model, tmp_path, X,
-                    config=DumpConfig(str(tmp_path), dump_weight=True, layer_name="root.blocks.0.*"))
+    handle = record(
+        model, tmp_path, X, config=DumpConfig(str(tmp_path), dump_weight=True, layer_name="root.blocks.0.*")
+    )
     assert {path.name for path in Path(handle.folder, "weights").iterdir()} == {
-        "root.blocks.0.fc.weight.pth", "root.blocks.0.fc.bias.pth"}
+        "root.blocks.0.fc.weight.pth",
+        "root.blocks.0.fc.bias.pth",
+    }
 
 
 def test_a_seed_makes_computing_deterministic(tmp_path):
@@ -187,7 +235,8 @@ def test_the_tree_is_there_from_the_start_and_has_the_known_keys(tmp_path):
         model(X)
     nodes = list(nodes_of(tree))
     assert [(node["name"], node["type"]) for node in nodes] == [
-        (f"root.{name}" if name else "root", type(module).__name__) for name, module in model.named_modules()]
+        (f"root.{name}" if name else "root", type(module).__name__) for name, module in model.named_modules()
+    ]
     order = {node["name"]: node["order"] for node in nodes_of(tree_of(handle)) if "order" in node}
     ran = ["root", *(f"root.blocks.{i}{part}" for i in range(2) for part in ("", ".fc", ".act")), "root.head"]
     assert order == {name: index for index, name in enumerate(ran)}

@@ -63,8 +63,12 @@ def test_modules_called_outside_the_root_belong_to_the_latest_round(tmp_path):
         model(X)
         model.head(X + 3)
     found = recorded(handle.folder)
-    heads = {(number, name): files["input_0.pth"] for number, calls in found.items() for name, files in calls.items()
-             if "head" in name}
+    heads = {
+        (number, name): files["input_0.pth"]
+        for number, calls in found.items()
+        for name, files in calls.items()
+        if "head" in name
+    }
     names = {0: ("root.head", "root.head#1", "root.head#2"), 2: ("root.head", "root.head#1")}
     assert set(heads) == {(number, name) for number, each in names.items() for name in each}
     assert torch.equal(heads[0, "root.head"], X)
@@ -147,7 +151,8 @@ def test_remove_takes_everything_away(tmp_path):
     handle.remove()
     assert hooks_of(model) == []
     assert {name: vars(module).keys() for name, module in model.named_modules()} == {
-        name: attributes.keys() for name, attributes in before.items()}
+        name: attributes.keys() for name, attributes in before.items()
+    }
     model(X)
     assert set(recorded(handle.folder)) == {0}
 
@@ -166,9 +171,12 @@ def test_outside_the_rounds_only_the_root_is_listened_to(tmp_path):
 
 def test_models_and_configurations_are_recorded_side_by_side(tmp_path):
     one, other = Model(), torch.nn.Sequential(Model(), torch.nn.Linear(2, 2))
-    handles = [register_hook(one, DumpConfig(str(tmp_path))), register_hook(other, DumpConfig(str(tmp_path), [1])),
-               register_hook(one, DumpConfig(str(tmp_path), [0, 1], [torch.nn.Linear])),
-               register_hook(other[0], DumpConfig(str(tmp_path / "inner"), [0, 1]))]
+    handles = [
+        register_hook(one, DumpConfig(str(tmp_path))),
+        register_hook(other, DumpConfig(str(tmp_path), [1])),
+        register_hook(one, DumpConfig(str(tmp_path), [0, 1], [torch.nn.Linear])),
+        register_hook(other[0], DumpConfig(str(tmp_path / "inner"), [0, 1])),
+    ]
     base = tmp_path / "ait_dump" / "torch_tensors" / f"cpu_{os.getpid()}"
     assert [handle.folder for handle in handles[:3]] == [str(base), f"{base}_1", f"{base}_2"]
     with Watcher(one) as of_one:
@@ -184,7 +192,10 @@ def test_models_and_configurations_are_recorded_side_by_side(tmp_path):
     assert_recorded(handles[1].folder, of_other.calls, rounds=[1])
     assert_recorded(handles[3].folder, of_inner.calls, rounds=[0, 1])
     assert {name for calls in recorded(handles[2].folder).values() for name in calls} == {
-        "root.blocks.0.fc", "root.blocks.1.fc", "root.head"}
+        "root.blocks.0.fc",
+        "root.blocks.1.fc",
+        "root.head",
+    }
 
 
 def test_the_same_again_is_a_warning_and_the_same_recording(tmp_path, caplog):

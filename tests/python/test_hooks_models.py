@@ -45,8 +45,11 @@ def test_the_manifest_names_exactly_the_modules_that_never_ran(name, tmp_path):
     with register_hook(model, DumpConfig(str(tmp_path))) as handle, Watcher(model) as watcher, torch.no_grad():
         model(**inputs)
     ran = {folder.split("#")[0] for folder in watcher.calls[0]}
-    callable_ones = {name for name, module in ((watcher.names[id(m)], m) for m in model.modules())
-                     if not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict))}
+    callable_ones = {
+        name
+        for name, module in ((watcher.names[id(m)], m) for m in model.modules())
+        if not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict))
+    }
     found = manifest_of(handle)["rounds"]["0"]
     assert found["expected"] == len(callable_ones)
     assert set(found["never_ran"]) == callable_ones - ran
@@ -91,8 +94,9 @@ def test_training_has_the_same_gradients_and_no_graph_is_kept(name, tmp_path):
         return losses, {key: value.grad for key, value in model.named_parameters()}
 
     def step(model, inputs):
-        loss = sum(value.float().square().mean() for value in tensors_of(model(**inputs)).values()
-                   if value.is_floating_point())
+        loss = sum(
+            value.float().square().mean() for value in tensors_of(model(**inputs)).values() if value.is_floating_point()
+        )
         loss.backward()
         return loss.detach()
 
@@ -109,8 +113,11 @@ def test_modes_of_inference_are_recorded_alike(name, kind, tmp_path):
     model, inputs = build(name)
     if kind == "bfloat16":
         model = model.bfloat16()
-    context = {"inference mode": torch.inference_mode(), "autocast": torch.autocast("cpu", torch.bfloat16),
-               "bfloat16": torch.no_grad()}[kind]
+    context = {
+        "inference mode": torch.inference_mode(),
+        "autocast": torch.autocast("cpu", torch.bfloat16),
+        "bfloat16": torch.no_grad(),
+    }[kind]
     with context:
         expected = model(**inputs).logits
         with register_hook(model, DumpConfig(str(tmp_path))) as handle, Watcher(model) as watcher:
@@ -133,8 +140,11 @@ def test_models_on_a_gpu_are_recorded_alike(name, kind, tmp_path):
         handle = register_hook(model, config) if hooked else None
         with Watcher(model) as watcher:
             if kind == "generate":
-                result = [model.generate(**inputs, attention_mask=torch.ones_like(inputs["input_ids"]),
-                                         max_new_tokens=3, do_sample=False)]
+                result = [
+                    model.generate(
+                        **inputs, attention_mask=torch.ones_like(inputs["input_ids"]), max_new_tokens=3, do_sample=False
+                    )
+                ]
             elif kind == "train":
                 for _ in range(2):
                     model(**inputs).logits.float().square().mean().backward()

@@ -47,8 +47,20 @@ def test_functions_are_recorded_under_the_module_that_calls_them(tmp_path):
     assert hooks_of(model) == []
     found = recorded(handle.folder)
     assert set(found) == {0}
-    assert {"root", "root.fc", "root.add", "root.softmax", "root.add.1", "root.add.2", "root.matmul", "root.matmul.1",
-            "root.sum", "root.relu_", "root.t", "root.fc.linear"} <= set(found[0])
+    assert {
+        "root",
+        "root.fc",
+        "root.add",
+        "root.softmax",
+        "root.add.1",
+        "root.add.2",
+        "root.matmul",
+        "root.matmul.1",
+        "root.sum",
+        "root.relu_",
+        "root.t",
+        "root.fc.linear",
+    } <= set(found[0])
     assert torch.equal(found[0]["root.softmax"]["output.pth"], torch.softmax(model.fc(X), -1))
     assert torch.equal(found[0]["root.softmax"]["input_0.pth"], found[0]["root.fc"]["output.pth"])
     before_relu = found[0]["root.relu_"]["input_0.pth"]
@@ -73,7 +85,9 @@ def test_functions_see_exceptions_and_nothing_stays_behind(tmp_path):
         model.fails = False
         model(X)
     assert {number: set(calls) for number, calls in recorded(handle.folder).items()} == {
-        0: {"root.fc.linear"}, 1: {"root.fc.linear"}}
+        0: {"root.fc.linear"},
+        1: {"root.fc.linear"},
+    }
 
 
 # Compiled and traced models
@@ -106,9 +120,12 @@ def test_a_compiled_model_runs_as_without_hooks_and_what_is_missing_is_said(when
     handle.remove()
     manifest = manifest_of(handle)
     assert any("torch.compile" in reason for reason in manifest["never_ran_because"])
-    names = {"hooks first": None, "compiled first": {"root"},
-             "part": {"root", "root.head", "root.blocks.0", "root.blocks.1", "root.blocks.1.fc", "root.blocks.1.act"},
-             "in place": {"root", "root.head", "root.blocks.1", "root.blocks.1.fc", "root.blocks.1.act"}}[when]
+    names = {
+        "hooks first": None,
+        "compiled first": {"root"},
+        "part": {"root", "root.head", "root.blocks.0", "root.blocks.1", "root.blocks.1.fc", "root.blocks.1.act"},
+        "in place": {"root", "root.head", "root.blocks.1", "root.blocks.1.fc", "root.blocks.1.act"},
+    }[when]
     if names is not None:
         found = recorded(handle.folder)[0]
         assert set(found) == names
@@ -151,8 +168,12 @@ class TestOnGpu:
         tensors += [torch.randn(33, 65).to(dtype) for dtype in DTYPES if dtype.is_floating_point]
         tensors += [torch.randn(9, dtype=dtype) for dtype in (torch.complex64, torch.complex128)]
         tensors = [tensor.cuda() for tensor in tensors]
-        tensors += [tensors[-3].t(), tensors[-1].conj(), torch.zeros(1 << 28, dtype=torch.uint8, device="cuda")[5:9],
-                    torch.arange(80 << 20, dtype=torch.int32, device="cuda")]  # larger than the page-locked memory
+        tensors += [
+            tensors[-3].t(),
+            tensors[-1].conj(),
+            torch.zeros(1 << 28, dtype=torch.uint8, device="cuda")[5:9],
+            torch.arange(80 << 20, dtype=torch.int32, device="cuda"),
+        ]  # larger than the page-locked memory
         handle = record(Giving(tuple(tensors)), tmp_path)
         found = recorded(handle.folder)[0]["root"]
         for index, tensor in enumerate(tensors):

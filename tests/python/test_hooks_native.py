@@ -81,8 +81,14 @@ def test_lent_memory_never_lends_a_byte_twice_and_gets_all_back():
 def test_memory_that_was_not_lent_is_refused():
     recorder, account = _native.TorchRecorder(1 << 20, 1), _native.Account()
     lent = _native.LentMemory(1 << 20, 4096)
-    for offset, dtype, shape in [(0, "float32", [1025]), (4096, "uint8", [1]), (2**63, "uint8", [1]),
-                                 (0, "uint8", [2**40, 2**40]), (0, "uint8", [-1]), (0, "nonsense", [1])]:
+    for offset, dtype, shape in [
+        (0, "float32", [1025]),
+        (4096, "uint8", [1]),
+        (2**63, "uint8", [1]),
+        (0, "uint8", [2**40, 2**40]),
+        (0, "uint8", [-1]),
+        (0, "nonsense", [1]),
+    ]:
         with pytest.raises(ait_llm.AitError):
             recorder.submit_lent(account, b"/nowhere/x.pth", lent, offset, dtype, shape)
     assert account.submitted == 0

@@ -31,8 +31,13 @@ class Steps(torch.nn.Module):
 
 
 def run_python(code, *arguments, **options):
-    return subprocess.run([sys.executable, "-c", MODEL + code, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=300, **options)
+    return subprocess.run(
+        [sys.executable, "-c", MODEL + code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **options,
+    )
 
 
 def folder_in(path):
@@ -45,12 +50,15 @@ def manifest_in(folder):
 
 
 def test_everything_is_written_when_the_script_ends_with_an_exception(tmp_path):
-    process = run_python("""
+    process = run_python(
+        """
 model = Steps(10_000)
 register_hook(model, DumpConfig(sys.argv[1], list(range(20))))
 for step in range(20): model(step)
 raise SystemExit(3)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert process.returncode == 3
     assert process.stderr == f"ait_llm: recording Steps in {folder_in(tmp_path)}\n"
     assert process.stdout == ""
@@ -93,8 +101,10 @@ def test_forked_processes_have_folders_and_rounds_of_their_own(tmp_path):
 def test_a_fork_while_another_thread_records_harms_neither(tmp_path):
     model, other = Model(), Model()
     stop = threading.Event()
-    with register_hook(model, DumpConfig(str(tmp_path / "busy"), list(range(100_000)))) as handle, \
-         register_hook(other, DumpConfig(str(tmp_path / "forked"))):
+    with (
+        register_hook(model, DumpConfig(str(tmp_path / "busy"), list(range(100_000)))) as handle,
+        register_hook(other, DumpConfig(str(tmp_path / "forked"))),
+    ):
         thread = threading.Thread(target=lambda: [model(X) for _ in iter(stop.is_set, True)])
         thread.start()
         for _ in range(5):
@@ -211,7 +221,8 @@ def test_a_killed_process_leaves_no_torn_file(tmp_path):
 @pytest.mark.slow
 def test_a_large_capture_needs_little_memory(tmp_path):
     """20 GB through the hooks, with a disk that is slower than they are."""
-    process = run_python("""
+    process = run_python(
+        """
 import resource, shutil, threading
 class Large(torch.nn.Module):
     def __init__(self):
@@ -230,7 +241,9 @@ with register_hook(model, DumpConfig(sys.argv[1], list(range(20)))) as handle:
         handle.flush()
         shutil.rmtree(os.path.join(handle.folder, str(step)))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, handle._session._sink.manifest.root_calls)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert process.returncode == 0, process.stderr
     grown_kib, rounds = map(int, process.stdout.split())
     assert rounds == 20

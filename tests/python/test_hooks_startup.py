@@ -31,8 +31,14 @@ def run(tmp_path, code=SCRIPT, *arguments, python=(sys.executable,), more_path=(
     environ = {key: value for key, value in os.environ.items() if not key.startswith("AIT_TORCH")}
     environ["PYTHONPATH"] = os.pathsep.join([startup.FOLDER, *map(str, more_path)])
     environ.update({f"AIT_TORCH_{key}": str(value) for key, value in variables.items()})
-    return subprocess.run([*python, str(script), *map(str, arguments or [tmp_path / "out.pt"])], env=environ,
-                          capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    return subprocess.run(
+        [*python, str(script), *map(str, arguments or [tmp_path / "out.pt"])],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+    )
 
 
 def folders_in(path):
@@ -58,23 +64,38 @@ def test_a_script_is_recorded_without_a_change_and_gives_the_same_results(tmp_pa
 
 
 def test_every_option_has_its_variable(tmp_path):
-    process = run(tmp_path, DUMP_PATH=tmp_path / "dump", TOKEN_RANGE="2,3", MODULE_LIST="lin,nothing", TENSOR_PART=1,
-                  LAYER_NAME="root.1*", STATISTICS=2, WEIGHTS=1, DEVICE_ID=3, SEED=5, MODE="module,api")
+    process = run(
+        tmp_path,
+        DUMP_PATH=tmp_path / "dump",
+        TOKEN_RANGE="2,3",
+        MODULE_LIST="lin,nothing",
+        TENSOR_PART=1,
+        LAYER_NAME="root.1*",
+        STATISTICS=2,
+        WEIGHTS=1,
+        DEVICE_ID=3,
+        SEED=5,
+        MODE="module,api",
+    )
     assert process.returncode == 0, process.stderr
     (folder,) = folders_in(tmp_path / "dump")
     found = recorded(folder)
     assert {number: set(calls) for number, calls in found.items()} == {
-        number: {"root.1.0", "root.1.0.linear", "root.1.1.relu"} for number in (2, 3)}
+        number: {"root.1.0", "root.1.0.linear", "root.1.1.relu"} for number in (2, 3)
+    }
     assert all(set(files) == {"output.pth"} for calls in found.values() for files in calls.values())
     assert (folder / "2" / "root.1.0" / "statistics.csv").exists()
     assert {path.name for path in (folder / "weights").iterdir()} == {"root.1.0.weight.pth", "root.1.0.bias.pth"}
 
 
-@pytest.mark.parametrize("variables, words", [
-    ({"TOKEN_RANGE": "1"}, "AIT_TORCH_TOKEN_RANGE must be pairs"),
-    ({"TENSOR_PART": "x"}, "AIT_TORCH_TENSOR_PART must be"),
-    ({"STATISTICS": "7"}, "dump_statistics_mode must be"),
-])
+@pytest.mark.parametrize(
+    "variables, words",
+    [
+        ({"TOKEN_RANGE": "1"}, "AIT_TORCH_TOKEN_RANGE must be pairs"),
+        ({"TENSOR_PART": "x"}, "AIT_TORCH_TENSOR_PART must be"),
+        ({"STATISTICS": "7"}, "dump_statistics_mode must be"),
+    ],
+)
 def test_a_wrong_variable_is_one_line_and_the_script_runs(tmp_path, variables, words):
     process = run(tmp_path, DUMP_PATH=tmp_path / "dump", **variables)
     assert (process.returncode, process.stdout) == (0, "done\n")
@@ -93,8 +114,10 @@ def test_a_script_without_torch_is_not_touched(tmp_path):
 def test_another_sitecustomize_runs_as_ever(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
-    (other / "sitecustomize.py").write_text("import builtins, sys\nbuiltins.other = (__name__, __file__)\n"
-                                            "assert sys.modules['sitecustomize'].__file__ == __file__\n")
+    (other / "sitecustomize.py").write_text(
+        "import builtins, sys\nbuiltins.other = (__name__, __file__)\n"
+        "assert sys.modules['sitecustomize'].__file__ == __file__\n"
+    )
     code = f"import sys, sitecustomize, torch; print(other, sitecustomize.__file__, {startup.FOLDER!r} in sys.path)"
     process = run(tmp_path, code, more_path=[other], DUMP_PATH=tmp_path / "dump")
     path = str(other / "sitecustomize.py")
@@ -208,10 +231,17 @@ def test_a_python_that_cannot_load_the_extension_runs_the_script_and_says_so(tmp
     (package / "_native.cpython-33m-x86_64-linux-gnu.so").write_bytes(b"")
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("print('torch')")
-    environ = {**os.environ, "PYTHONPATH": f"{package / 'startup'}:{tmp_path}",
-               "AIT_TORCH_DUMP_PATH": str(tmp_path / "dump")}
-    process = subprocess.run([sys.executable, "-S", "-c", "import sitecustomize, torch; print('done')"], env=environ,
-                             capture_output=True, text=True)
+    environ = {
+        **os.environ,
+        "PYTHONPATH": f"{package / 'startup'}:{tmp_path}",
+        "AIT_TORCH_DUMP_PATH": str(tmp_path / "dump"),
+    }
+    process = subprocess.run(
+        [sys.executable, "-S", "-c", "import sitecustomize, torch; print('done')"],
+        env=environ,
+        capture_output=True,
+        text=True,
+    )
     assert (process.returncode, process.stdout) == (0, "torch\ndone\n")
     (line,) = process.stderr.splitlines()
     version = "%d.%d" % sys.version_info[:2]

@@ -64,7 +64,8 @@ def test_an_object_that_is_not_looked_into_is_said_in_the_manifest(tmp_path):
     handle = record(Giving((Cache(), endless)), tmp_path, cache=Cache())
     assert manifest_of(handle)["not_stored"] == [
         {"reason": "a Cache is not looked into", "count": 2, "first": "0/root/input_cache"},
-        {"reason": "a list is not looked into", "count": 1, "first": "0/root/output_1" + "_0" * 15}]
+        {"reason": "a list is not looked into", "count": 1, "first": "0/root/output_1" + "_0" * 15},
+    ]
 
 
 @pytest.mark.parametrize("statistics", [0, 2])
@@ -78,8 +79,7 @@ def test_every_type_and_shape_is_stored_bit_for_bit(statistics, tmp_path):
             raw = torch.randint(0, 2 if dtype == torch.bool else 256, (count,), generator=generator, dtype=torch.uint8)
             tensors.append(raw.view(dtype).reshape(shape))
         tensors.append(tensors[-1].permute(2, 0, 1))
-    handle = record(Giving(tuple(tensors)), tmp_path,
-                    config=DumpConfig(str(tmp_path), dump_statistics_mode=statistics))
+    handle = record(Giving(tuple(tensors)), tmp_path, config=DumpConfig(str(tmp_path), dump_statistics_mode=statistics))
     found = recorded(handle.folder)[0]["root"]
     assert len(found) == len(tensors)
     for index, tensor in enumerate(tensors):
@@ -89,10 +89,14 @@ def test_every_type_and_shape_is_stored_bit_for_bit(statistics, tmp_path):
 
 BASE = torch.arange(1000.0).reshape(10, 10, 10)
 VIEWS = {
-    "transposed": BASE.permute(2, 0, 1), "steps": BASE[::3, 1::2, 5], "expanded": BASE[0, :1].expand(4, 10),
-    "overlapping": BASE.as_strided((5, 5), (1, 1), 3), "a row of a large one": torch.zeros(1000, 1000)[3],
+    "transposed": BASE.permute(2, 0, 1),
+    "steps": BASE[::3, 1::2, 5],
+    "expanded": BASE[0, :1].expand(4, 10),
+    "overlapping": BASE.as_strided((5, 5), (1, 1), 3),
+    "a row of a large one": torch.zeros(1000, 1000)[3],
     "conjugate": torch.randn(4, dtype=torch.complex64).conj(),
-    "negative": torch.randn(4, dtype=torch.complex64).conj().imag, "with gradient": BASE.clone().requires_grad_() * 2,
+    "negative": torch.randn(4, dtype=torch.complex64).conj().imag,
+    "with gradient": BASE.clone().requires_grad_() * 2,
     "parameter": torch.nn.Parameter(torch.rand(3)),
 }
 
@@ -188,12 +192,29 @@ def test_statistics_have_the_columns_of_the_older_tools_and_true_numbers(tmp_pat
     handle = record(model, tmp_path, X, config=DumpConfig(str(tmp_path), dump_statistics_mode=1))
     assert list(Path(handle.folder).rglob("*.pth")) == []
     rows = rows_of(handle, "0", "root.blocks.0")
-    assert list(rows[0]) == ["NodeName", "NodeType", "InputOutput", "Index", "DataType", "Shape", "Max", "Min", "Mean",
-                             "L2Norm", "File"]
+    assert list(rows[0]) == [
+        "NodeName",
+        "NodeType",
+        "InputOutput",
+        "Index",
+        "DataType",
+        "Shape",
+        "Max",
+        "Min",
+        "Mean",
+        "L2Norm",
+        "File",
+    ]
     assert [row["File"] for row in rows] == ["input_0", "input_scale", "output"]
     first = rows[0]
     assert [first[key] for key in ("NodeName", "NodeType", "InputOutput", "Index", "DataType", "Shape")] == [
-        "root.blocks.0", "Block", "Input", "0", "torch.float32", "(3, 4)"]
+        "root.blocks.0",
+        "Block",
+        "Input",
+        "0",
+        "torch.float32",
+        "(3, 4)",
+    ]
     assert float(first["Max"]) == pytest.approx(float(X.max()), rel=1e-6)
     assert float(first["Min"]) == pytest.approx(float(X.min()), rel=1e-6)
     assert float(first["Mean"]) == pytest.approx(float(X.double().mean()), rel=1e-6)
@@ -201,20 +222,28 @@ def test_statistics_have_the_columns_of_the_older_tools_and_true_numbers(tmp_pat
     assert rows[2]["InputOutput"] == "Output"
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="needs a GPU"))])
+@pytest.mark.parametrize(
+    "device",
+    ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))],
+)
 def test_statistics_of_every_type_are_true(device, tmp_path):
     dtypes = [dtype for dtype in DTYPES if not dtype.is_complex and (dtype.is_floating_point or dtype.is_signed)]
-    tensors = [torch.randn(50, generator=torch.Generator().manual_seed(i)).mul(30).to(dtype).to(device)
-               for i, dtype in enumerate(dtypes)]
+    tensors = [
+        torch.randn(50, generator=torch.Generator().manual_seed(i)).mul(30).to(dtype).to(device)
+        for i, dtype in enumerate(dtypes)
+    ]
     handle = record(Giving(tuple(tensors)), tmp_path, config=DumpConfig(str(tmp_path), dump_statistics_mode=1))
     rows = rows_of(handle, "0", "root")
     assert len(rows) == len(tensors)
     for row, tensor in zip(rows, tensors):
         values = tensor.cpu().to(torch.float32).double()
         assert row["DataType"] == str(tensor.dtype)
-        for key, expected in [("Max", values.max()), ("Min", values.min()), ("Mean", values.mean()),
-                              ("L2Norm", values.norm())]:
+        for key, expected in [
+            ("Max", values.max()),
+            ("Min", values.min()),
+            ("Mean", values.mean()),
+            ("L2Norm", values.norm()),
+        ]:
             assert float(row[key]) == pytest.approx(float(expected), rel=1e-6, abs=1e-6, nan_ok=True), row
 
 
@@ -236,11 +265,19 @@ def test_statistics_of_a_device_are_those_of_the_cpu(at_once, monkeypatch):
 
     monkeypatch.setattr(statistics, "MAX_WIDENED", at_once)
     on_device = OnDevice()
-    tensors = [torch.randn(7, 5, generator=torch.Generator().manual_seed(3)).to(dtype) for dtype in
-               (torch.float32, torch.bfloat16, torch.float16, torch.float64)]
+    tensors = [
+        torch.randn(7, 5, generator=torch.Generator().manual_seed(3)).to(dtype)
+        for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+    ]
     tensors += [torch.randn(7).to(dtype) for dtype in DTYPES if dtype.is_floating_point]
-    tensors += [torch.arange(-3, 9), torch.tensor([True, False]), torch.randn(4, dtype=torch.complex64),
-                torch.tensor([1.0, float("nan"), 2.0]), torch.tensor([1.0, float("inf"), 2.0]), torch.zeros(0)]
+    tensors += [
+        torch.arange(-3, 9),
+        torch.tensor([True, False]),
+        torch.randn(4, dtype=torch.complex64),
+        torch.tensor([1.0, float("nan"), 2.0]),
+        torch.tensor([1.0, float("inf"), 2.0]),
+        torch.zeros(0),
+    ]
     rows = [Row("root", "Giving", f"output_{i}", tensor) for i, tensor in enumerate(tensors)]
     for row, tensor in zip(rows, tensors):
         on_device.add(row, tensor)

@@ -340,7 +340,11 @@ def test_the_old_names_are_the_same_function():
 # Few names, so that tensors are written again and again, some that look like versions, and none at all.
 tensors = st.lists(st.sampled_from(["a", "b", "c", "a#1", "b#2", "", "é", "x y"]), max_size=4)
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=6,
 )

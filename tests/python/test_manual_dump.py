@@ -16,10 +16,29 @@ from ait_llm import _native
 from ait_llm.dump.manual_dump import dump_data, flush
 from tensor_bytes import bytes_of
 
-DTYPES = [torch.bool, torch.int8, torch.uint8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64,
-          torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.float8_e4m3fn,
-          torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu, torch.complex32,
-          torch.complex64, torch.complex128]
+DTYPES = [
+    torch.bool,
+    torch.int8,
+    torch.uint8,
+    torch.int16,
+    torch.uint16,
+    torch.int32,
+    torch.uint32,
+    torch.int64,
+    torch.uint64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
+    torch.float8_e8m0fnu,
+    torch.complex32,
+    torch.complex64,
+    torch.complex128,
+]
 
 
 def golden_tensor(output, pid=None):
@@ -46,8 +65,9 @@ def same(loaded, expected):
 
 
 def run_python(code, *arguments, **options):
-    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=120, **options)
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options
+    )
 
 
 @pytest.fixture
@@ -200,8 +220,25 @@ def test_files_are_for_their_owner(tmp_path, my_path):
         assert path.stat().st_mode & 0o777 == 0o640
 
 
-HOSTILE_IDS = ["..", ".", "../../escaped", "/etc/escaped", "a/b", "a_b", "a%2Fb", "metadata.json", ".metadata.lock",
-               "a\nb", "a\0b", "zürich 图层", "\ud800", "~", "a b", "-", "..."]
+HOSTILE_IDS = [
+    "..",
+    ".",
+    "../../escaped",
+    "/etc/escaped",
+    "a/b",
+    "a_b",
+    "a%2Fb",
+    "metadata.json",
+    ".metadata.lock",
+    "a\nb",
+    "a\0b",
+    "zürich 图层",
+    "\ud800",
+    "~",
+    "a b",
+    "-",
+    "...",
+]
 
 
 def test_no_id_leads_out_of_the_folder_or_to_another_ids_file(tmp_path, my_path):
@@ -252,9 +289,11 @@ def test_without_arguments_it_only_warns(caplog):
     assert caplog.messages == ["Please check whether token_id passed in are correct"]
 
 
-@pytest.mark.parametrize("tensor", [torch.eye(2).to_sparse(), torch.zeros(2, device="meta"),
-                                    torch.empty(2, dtype=torch.bits8)],
-                         ids=["sparse", "without data", "bits"])
+@pytest.mark.parametrize(
+    "tensor",
+    [torch.eye(2).to_sparse(), torch.zeros(2, device="meta"), torch.empty(2, dtype=torch.bits8)],
+    ids=["sparse", "without data", "bits"],
+)
 def test_a_tensor_that_cannot_be_saved_is_a_warning(tmp_path, my_path, caplog, tensor):
     dump_data(0, 1, tensor, my_path, tmp_path)
     (message,) = caplog.messages
@@ -333,8 +372,10 @@ for token in range(20):
         dump_data(token, data, torch.tensor([os.getpid(), token, data]), sys.argv[2], sys.argv[1])
 print(os.getpid())
 """
-    processes = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), my_path], stdout=subprocess.PIPE,
-                                  text=True) for _ in range(2)]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", script, str(tmp_path), my_path], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     pids = [int(process.communicate(timeout=120)[0]) for process in processes]
     assert len(set(pids)) == 2
     for pid in pids:
@@ -452,8 +493,9 @@ for token in range(100):
 print("dumped", flush=True)
 sys.stdin.read()
 """
-    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path), my_path], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path), my_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout.readline() == "dumped\n"
         folder = golden_tensor(tmp_path, process.pid)
         for _ in range(600):

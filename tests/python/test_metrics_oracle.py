@@ -15,8 +15,16 @@ QUOTIENT_TOLERANCE = 1e-9
 # KL sums terms of either sign that almost cancel: the absolute part is what cancelling leaves.
 KL_ABSOLUTE, KL_RELATIVE = 1e-12, 1e-9
 
-FLOATS = ["float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
-          "float8_e5m2fnuz"]
+FLOATS = [
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+]
 INTEGERS = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 # Around the widths of vectors, and around blocks of any sensible size.
 SIZES = [1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 127, 255, 1000, 4095, 4096, 4097, 16385, 70_001]
@@ -55,14 +63,18 @@ def check_side(measured, expected, sums=SUM_TOLERANCE):
         for exact in ("minimum", "maximum"):
             assert close(getattr(measured, exact), getattr(expected, exact), 0), exact
         assert close(measured.mean, expected.mean, sums, sums * float(expected.mean_magnitude)), (
-            measured.mean, expected.mean)
+            measured.mean,
+            expected.mean,
+        )
     assert close(measured.l2_norm, expected.l2_norm, sums)
 
 
 def check(golden, actual, exact_quotients=False, **request):
     """Compares with ait and with the oracle, and holds one result against the other."""
     measured = ait_llm.compare(golden, actual, **request)
-    expected = oracle.compare(golden, actual, **{k: v for k, v in request.items() if k not in ("kl", "threads", "non_finite")})
+    expected = oracle.compare(
+        golden, actual, **{k: v for k, v in request.items() if k not in ("kl", "threads", "non_finite")}
+    )
     quotients = SUM_TOLERANCE if exact_quotients else QUOTIENT_TOLERANCE
     for count in ("elements", "compared", "differing", "zero_golden_mismatch", "non_finite_agree"):
         assert getattr(measured, count) == getattr(expected, count), count
@@ -296,8 +308,9 @@ def test_every_definition_of_relative_error(target, random, relative, epsilon, n
     actual[::20] = 0
     if relative == "damped" and epsilon == 0:
         golden[golden == 0] = 1  # 0/0 is nobody's relative error
-    check(cast(golden, name), cast(actual, name), relative=relative, epsilon=epsilon,
-          thresholds=(1e-3, 5e-3, 1e-2, 0.5))
+    check(
+        cast(golden, name), cast(actual, name), relative=relative, epsilon=epsilon, thresholds=(1e-3, 5e-3, 1e-2, 0.5)
+    )
 
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64"])
@@ -371,8 +384,12 @@ def test_the_answer_does_not_depend_on_the_thread_count(target, random, name, sh
     def measured(threads):
         result = ait_llm.compare(golden, actual, rows=True, thresholds=(1e-3, 1e-2), threads=threads)
         parts = [result, result.golden, result.actual, result.row]
-        return [(key, getattr(part, key)) for part in parts for key in dir(part)
-                if isinstance(getattr(part, key), (int, float, list))]
+        return [
+            (key, getattr(part, key))
+            for part in parts
+            for key in dir(part)
+            if isinstance(getattr(part, key), (int, float, list))
+        ]
 
     one = measured(1)
     assert len(one) > 40
@@ -383,8 +400,12 @@ def test_the_answer_does_not_depend_on_the_thread_count(target, random, name, sh
 def test_strided_and_big_endian_inputs_measure_like_plain_ones(target, random):
     golden, actual = noisy(random, (30, 41))
     plain = check(golden, actual, rows=True)
-    for change in (np.asfortranarray, lambda x: x.astype(">f8"), lambda x: np.repeat(x, 2, axis=1)[:, ::2],
-                   lambda x: np.flip(np.flip(x).copy())):
+    for change in (
+        np.asfortranarray,
+        lambda x: x.astype(">f8"),
+        lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+        lambda x: np.flip(np.flip(x).copy()),
+    ):
         other = check(change(golden), actual, rows=True)
         assert other.mean_absolute_error == plain.mean_absolute_error
         assert other.kl_divergence == plain.kl_divergence
@@ -411,6 +432,6 @@ def test_statistics_of_tiny_and_huge_values(target, random, name, scale):
 @pytest.mark.parametrize("name", NON_FINITE)
 def test_statistics_with_nan_and_inf(target, random, name, special):
     values = random.standard_normal(5000)
-    values[2500:2500 + len(special)] = special
+    values[2500 : 2500 + len(special)] = special
     values = cast(values, name)
     check_side(ait_llm.statistics(values), oracle.side(oracle.exact(values)))

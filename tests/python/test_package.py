@@ -28,7 +28,9 @@ def test_importing_needs_neither_torch_nor_numpy():
 def test_comparing_paths_needs_neither_torch_nor_numpy(tmp_path):
     np.save(tmp_path / "x.npy", np.arange(3.0))
     code = f"import ait_llm, sys; p = {str(tmp_path / 'x.npy')!r}; r = ait_llm.compare(p, p)"
-    assert run_python(code + "; print(r.identical, 'torch' in sys.modules, 'numpy' in sys.modules)") == "True False False"
+    assert (
+        run_python(code + "; print(r.identical, 'torch' in sys.modules, 'numpy' in sys.modules)") == "True False False"
+    )
 
 
 def test_the_installed_program_is_native_and_of_the_same_version():
@@ -73,7 +75,9 @@ INPUTS = {
     "numpy big endian": lambda tmp: ARRAY.astype(">f4"),
     "numpy negative strides": lambda tmp: np.flip(np.flip(ARRAY).copy()),
     "numpy broadcast": lambda tmp: np.broadcast_to(ARRAY, (1, 4, 6)),
-    "numpy field": lambda tmp: np.rec.fromarrays([np.zeros((4, 6), "i1"), ARRAY], dtype=[("a", "i1"), ("b", "f4")])["b"],
+    "numpy field": lambda tmp: np.rec.fromarrays([np.zeros((4, 6), "i1"), ARRAY], dtype=[("a", "i1"), ("b", "f4")])[
+        "b"
+    ],
     "numpy unaligned": lambda tmp: np.frombuffer(b"x" + ARRAY.tobytes(), np.float32, offset=1).reshape(4, 6),
     "torch": lambda tmp: torch.from_numpy(ARRAY.copy()),
     "torch transposed": lambda tmp: torch.from_numpy(ARRAY.T.copy()).t(),
@@ -92,8 +96,9 @@ def test_every_kind_of_input_is_compared(tmp_path, kind):
     assert ait_llm.statistics(value).maximum == 2.0
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
-                                  "float8_e8m0fnu"])
+@pytest.mark.parametrize(
+    "name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"]
+)
 def test_narrow_types_of_torch_and_ml_dtypes_mean_the_same(name):
     bits = np.arange(256, dtype=np.uint16 if name == "bfloat16" else np.uint8)
     ours = bits.view(getattr(ml_dtypes, name))
@@ -118,9 +123,19 @@ def test_complex_conjugates_of_torch_are_resolved():
     assert ait_llm.compare(numbers.conj().imag, -numbers.imag).differing == 0
 
 
-@pytest.mark.parametrize("value", [np.array(["a"]), np.array([None]), np.zeros(2, "M8[s]"), np.zeros(2, np.longdouble),
-                                   torch.eye(3).to_sparse(), torch.zeros(2, device="meta"),
-                                   torch.empty(2, dtype=torch.bits8)], ids=lambda value: str(value.dtype))
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array(["a"]),
+        np.array([None]),
+        np.zeros(2, "M8[s]"),
+        np.zeros(2, np.longdouble),
+        torch.eye(3).to_sparse(),
+        torch.zeros(2, device="meta"),
+        torch.empty(2, dtype=torch.bits8),
+    ],
+    ids=lambda value: str(value.dtype),
+)
 def test_what_cannot_be_compared_is_unsupported(value):
     with pytest.raises(ait_llm.UnsupportedError):
         ait_llm.statistics(value)
@@ -194,8 +209,19 @@ def test_a_tensor_says_what_it_is(tmp_path):
     assert np.asarray(tensor, dtype=np.float64).dtype == np.float64
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz,
-                                   torch.float8_e5m2fnuz, torch.float8_e8m0fnu, torch.complex32], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.bfloat16,
+        torch.float8_e4m3fn,
+        torch.float8_e5m2,
+        torch.float8_e4m3fnuz,
+        torch.float8_e5m2fnuz,
+        torch.float8_e8m0fnu,
+        torch.complex32,
+    ],
+    ids=str,
+)
 def test_types_unknown_to_numpy_are_widened_exactly(tmp_path, dtype):
     bits = torch.arange(256, dtype=torch.uint8)
     tensor = torch.cat([bits, bits.flip(0)]).view(dtype)[1:].reshape(-1)
@@ -230,7 +256,9 @@ def test_errors_are_also_the_built_in_ones(tmp_path):
         ait_llm.load(tmp_path)
 
 
-@pytest.mark.parametrize("request_", [{"relative": "odd"}, {"non_finite": "odd"}, {"thresholds": [1, 2, 3, 4, 5]}], ids=str)
+@pytest.mark.parametrize(
+    "request_", [{"relative": "odd"}, {"non_finite": "odd"}, {"thresholds": [1, 2, 3, 4, 5]}], ids=str
+)
 def test_requests_that_make_no_sense_are_errors(request_):
     with pytest.raises(ait_llm.AitError):
         ait_llm.compare(np.zeros(1), np.zeros(1), **request_)
@@ -263,7 +291,9 @@ def documented_python():
     for page in sorted(pages.rglob("*.md")):
         for block in re.finditer(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
             if "import ait_llm" in block.group(1):
-                yield pytest.param(block.group(1), id=f"{page.name}:{page.read_text()[: block.start()].count(chr(10)) + 2}")
+                yield pytest.param(
+                    block.group(1), id=f"{page.name}:{page.read_text()[: block.start()].count(chr(10)) + 2}"
+                )
 
 
 @pytest.mark.parametrize("source", list(documented_python()))

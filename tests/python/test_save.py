@@ -9,18 +9,80 @@ import safetensors.torch
 import torch
 from tensor_bytes import bytes_of
 
-NUMPY_DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32",
-                "float64", "complex64", "complex128"]
-TORCH_DTYPES = [torch.bool, torch.int8, torch.uint8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64,
-                torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.float8_e4m3fn,
-                torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu,
-                torch.complex32, torch.complex64, torch.complex128]
-SAFETENSORS_DTYPES = [torch.bool, torch.int8, torch.uint8, torch.int16, torch.uint16, torch.int32, torch.uint32,
-                      torch.int64, torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64,
-                      torch.float8_e4m3fn, torch.float8_e5m2, torch.complex64]
-BIN_DTYPES = [torch.bool, torch.int8, torch.uint8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64,
-              torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64,
-              torch.complex128]
+NUMPY_DTYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+TORCH_DTYPES = [
+    torch.bool,
+    torch.int8,
+    torch.uint8,
+    torch.int16,
+    torch.uint16,
+    torch.int32,
+    torch.uint32,
+    torch.int64,
+    torch.uint64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
+    torch.float8_e8m0fnu,
+    torch.complex32,
+    torch.complex64,
+    torch.complex128,
+]
+SAFETENSORS_DTYPES = [
+    torch.bool,
+    torch.int8,
+    torch.uint8,
+    torch.int16,
+    torch.uint16,
+    torch.int32,
+    torch.uint32,
+    torch.int64,
+    torch.uint64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.complex64,
+]
+BIN_DTYPES = [
+    torch.bool,
+    torch.int8,
+    torch.uint8,
+    torch.int16,
+    torch.uint16,
+    torch.int32,
+    torch.uint32,
+    torch.int64,
+    torch.uint64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+    torch.complex128,
+]
 SHAPES = [(), (1,), (5,), (0,), (2, 0, 3), (2, 3, 4)]
 
 
@@ -107,8 +169,13 @@ def test_bin_comes_back(tmp_path, same, dtype):
 @pytest.mark.parametrize("extension", ["npy", "pth", "safetensors", "bin"])
 def test_views_are_written_as_they_look(tmp_path, extension):
     base = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
-    views = {"transposed": base.transpose(2, 0, 1), "stepped": base[:, ::2, 1:], "reversed": base[::-1, :, ::-1],
-             "big endian": base.astype(">i4"), "repeated": np.broadcast_to(base[0, 0], (5, 4))}
+    views = {
+        "transposed": base.transpose(2, 0, 1),
+        "stepped": base[:, ::2, 1:],
+        "reversed": base[::-1, :, ::-1],
+        "big endian": base.astype(">i4"),
+        "repeated": np.broadcast_to(base[0, 0], (5, 4)),
+    }
     for view in views.values():
         value = {"x": view} if extension == "safetensors" else view
         ait_llm.save(tmp_path / f"x.{extension}", value)

@@ -169,7 +169,10 @@ class Operation:
             results = [_empty(outputs[i], like_torch) for i in range(count)]
         else:
             results = list(out) if isinstance(out, (tuple, list)) else [out]
-            if any(_own(tensor) is not tensor and _describe(_own(tensor)).data != _describe(tensor).data for tensor in results):
+            if any(
+                _own(tensor) is not tensor and _describe(_own(tensor)).data != _describe(tensor).data
+                for tensor in results
+            ):
                 raise EngineError("an output tensor has gaps or lies on another device")
         given = (_Tensor * max(1, len(results)))(*map(_describe, results))
         if lib.ait_engine_operation_run(self._handle, described, len(kept), given, len(results)) != 0:
@@ -207,7 +210,12 @@ class Model:
         tokens = (ctypes.c_int64 * max(1, len(flat)))(*flat)
         logits = np.empty((len(prompts), self.vocabulary), np.float32)
         status = _lib().ait_engine_model_prefill(
-            self._handle, tokens, lengths, len(prompts), more_tokens, logits.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
+            self._handle,
+            tokens,
+            lengths,
+            len(prompts),
+            more_tokens,
+            logits.ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
         )
         if status != 0:
             _fail()

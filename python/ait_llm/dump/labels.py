@@ -22,7 +22,7 @@ import re
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Dict, Optional, Set
 
 import ait_llm
 from ait_llm._errors import AitError
@@ -42,7 +42,7 @@ _logger = logging.getLogger("ait_llm")
 _numbers = itertools.count()
 _tasks = itertools.count()
 _lock = threading.Lock()
-_announced = set()
+_announced: Set[str] = set()
 # Not in a file's name: what would lead to another folder, and the sign that stands for what is not in a name.
 _UNSAFE = re.compile(r"[/%\x00-\x1f\x7f]")
 
@@ -70,12 +70,16 @@ def set_label(
     Whatever goes wrong is a warning of the logger "ait_llm", never an exception.
     """
     if data_src not in _SOURCES:
-        _logger.warning("set_label: data_src must be \"pta\" or \"acl\", not %r", data_src)
+        _logger.warning('set_label: data_src must be "pta" or "acl", not %r', data_src)
         return
     is_tensor = _is_torch_tensor(data_val)
     if not is_tensor and (data_src == "pta" or not tensor_path):
-        _logger.warning("set_label: %s of %s needs a torch tensor%s", data_src, data_id,
-                        "" if data_src == "pta" else " or a tensor_path")
+        _logger.warning(
+            "set_label: %s of %s needs a torch tensor%s",
+            data_src,
+            data_id,
+            "" if data_src == "pta" else " or a tensor_path",
+        )
         return
     try:
         _note(data_src, str(data_id), data_val if is_tensor else None, tensor_path)
@@ -124,7 +128,8 @@ def _announce(folder: str) -> None:
         return
     _announced.add(folder)
     atexit.register(
-        print, f"ait_llm: labels are kept in {folder}; compare them with: ait debug compare aclcmp --labels {folder}",
+        print,
+        f"ait_llm: labels are kept in {folder}; compare them with: ait debug compare aclcmp --labels {folder}",
         file=sys.stderr,
     )
 

@@ -57,7 +57,7 @@ def dump_data(
 
 def _untraced(function: Callable[..., None]) -> Callable[..., None]:
     """The function as it is, for models that torch.compile traces."""
-    dynamo = sys.modules.get("torch._dynamo")  # importing it takes seconds, and nobody traces without it
+    dynamo: Any = sys.modules.get("torch._dynamo")  # importing it takes seconds, and nobody traces without it
     return dynamo.disable(function) if hasattr(dynamo, "disable") else function
 
 
@@ -108,6 +108,9 @@ class _ProcessRecorder:
     """The recorder of this process, made when it is needed. A forked child starts over."""
 
     def __init__(self) -> None:
+        self.start_over()
+
+    def start_over(self) -> None:
         self._lock = threading.Lock()
         self._native: Optional[_native.Recorder] = None
         self._reported = 0
@@ -127,7 +130,9 @@ class _ProcessRecorder:
     def report(self) -> None:
         """Says the first thing that went wrong, once."""
         with self._lock:
-            failure = None if self._native is None or self._reported else self._native.first_failure
+            if self._native is None or self._reported:
+                return
+            failure = self._native.first_failure
             if failure is None:
                 return
             self._reported = max(1, self._native.failed)
@@ -170,4 +175,4 @@ def _file_name(text: str) -> str:
 
 
 _recorder = _ProcessRecorder()
-os.register_at_fork(after_in_child=_recorder.__init__)
+os.register_at_fork(after_in_child=_recorder.start_over)

@@ -84,7 +84,7 @@ class DumpConfig:
         if not _is_list(self.api_list, callable):
             yield "api_list", "must be a list of functions"
         if not _is_list(self.mode, lambda each: each in ("module", "api")) or not self.mode:
-            yield "mode", "must be \"module\", \"api\" or a list of both"
+            yield "mode", 'must be "module", "api" or a list of both'
         if not _is_integer(self.dump_statistics_mode) or self.dump_statistics_mode not in (0, 1, 2):
             yield "dump_statistics_mode", "must be 0 (tensors), 1 (statistics) or 2 (both)"
         if self.layer_name is not None and (not isinstance(self.layer_name, str) or not self.layer_name):

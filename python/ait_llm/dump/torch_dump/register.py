@@ -18,9 +18,9 @@ _logger = logging.getLogger("ait_llm")
 class HookHandle:
     """The recording of one model. `remove` ends it; so does leaving a `with` block.
 
-        with register_hook(model, config) as handle:
-            model(tokens)
-        print(handle.folder)
+    with register_hook(model, config) as handle:
+        model(tokens)
+    print(handle.folder)
     """
 
     def __init__(self, session: Optional[Session] = None) -> None:
@@ -83,5 +83,5 @@ def _fault(model: Any, config: Any, hook: Any) -> Optional[str]:
     if not isinstance(config, DumpConfig):
         return f"config must be a DumpConfig, not {type(config).__name__}"
     if hook != "dump_data":
-        return f"the only hook is \"dump_data\", not {hook!r}"
+        return f'the only hook is "dump_data", not {hook!r}'
     return None

@@ -15,7 +15,17 @@ from ait_llm.dump.torch_dump.store import operand
 
 FILE = "statistics.csv"
 COLUMNS = (
-    "NodeName", "NodeType", "InputOutput", "Index", "DataType", "Shape", "Max", "Min", "Mean", "L2Norm", "File",
+    "NodeName",
+    "NodeType",
+    "InputOutput",
+    "Index",
+    "DataType",
+    "Shape",
+    "Max",
+    "Min",
+    "Mean",
+    "L2Norm",
+    "File",
 )
 MAX_PENDING = 4096
 """Of tensors whose statistics are still on a device."""

@@ -25,8 +25,15 @@ is_compiling: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is
 class Tap:
     """One listened-to module. Copies and pickles of a model carry taps that do nothing."""
 
-    def __init__(self, session: Optional[Session] = None, module: Optional[torch.nn.Module] = None, name: str = "",
-                 type_name: str = "", wanted: bool = False, expected: bool = False) -> None:
+    def __init__(
+        self,
+        session: Optional[Session] = None,
+        module: Optional[torch.nn.Module] = None,
+        name: str = "",
+        type_name: str = "",
+        wanted: bool = False,
+        expected: bool = False,
+    ) -> None:
         self.session = session
         self.module = None if module is None else weakref.ref(module)
         self.name = name
@@ -89,7 +96,8 @@ class WrappedForward:
         self._tap = tap
         self._module = weakref.ref(module)
         self._around = around
-        self._before = vars(module).get("forward")  # another wrapper, or whatever the model's author has put there
+        # Another wrapper, or whatever the model's author has put there.
+        self._before: Optional[Callable[..., Any]] = vars(module).get("forward")
         self.__name__ = "forward"
         vars(module)["forward"] = self
 
@@ -146,4 +154,5 @@ class WrappedForward:
 
 def _own_forward(module: Any) -> Callable[..., Any]:
     """As if the instance had no such attribute. The class may have a function or, if scripted, something else."""
-    return inspect.getattr_static(type(module), "forward").__get__(module, type(module))
+    forward: Callable[..., Any] = inspect.getattr_static(type(module), "forward").__get__(module, type(module))
+    return forward
