@@ -18,7 +18,7 @@
 // Operations are used by one thread at a time; different operations may run in different threads.
 //
 // This is the main header of the engine. A new operation is a class in ops/ that derives from
-// ParamOperation (ops/params.h), its maker in ops/registry.h, and its line in ops/registry.cpp.
+// ParamOperation (ops/params.h), its maker, and its line in ops/registry.h.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,13 @@
 // The layouts that ait knows: how each tool leaves its runs on disk. The content decides.
 //
-//   const Layout* layout = find_layout("run/ait_dump", RunKind::kOperations, Role::kGolden);
-//   if (layout == nullptr) …                                // no dump of any tool
-//   auto run = layout->read("run/ait_dump");
+//   const Layout* layout = find_layout(path, RunKind::kOperations, Role::kGolden);
+//   if (layout == nullptr) return not_a_dump(path);         // no tool's dump
+//   auto run = layout->read(path);
 //   if (!run) return fail(run.error());
-//   use(std::get<Recording>(*run));
+//   const auto& recording = std::get<Recording>(*run);
+//   for (const Operation& operation : recording.operations) names.push_back(operation.name);
+//
+// tests/capture/example_test.cpp runs this example.
 //
 // A new layout is one file pair beside this one and one line in layout.cpp. Nothing else asks which
 // tool wrote a run: what pairing needs to know of it stands in Recording::traits.

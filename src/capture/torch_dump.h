@@ -1,8 +1,9 @@
 // What register_hook and its predecessors record of a torch model.
 //
 //     {root}/torch_tensors/{device}_{pid}/{token}/{module}/output.pth  output_0.pth  input_0.pth …
-//     {root}/torch_tensors/{device}_{pid}/{token}/{module}/statistics.csv   in their place, or
-//     beside them {root}/torch_tensors/{device}_{pid}/model_tree.json
+//     {root}/torch_tensors/{device}_{pid}/{token}/{module}/statistics.csv
+//         in place of these files, or beside them
+//     {root}/torch_tensors/{device}_{pid}/model_tree.json
 //         {"name": "root", "type": "LlamaForCausalLM", "children": […], "order": 0}
 //
 // {module} is the module's full name, with "#1", "#2" where it was called again in the same round.

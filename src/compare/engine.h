@@ -1,6 +1,12 @@
 // Compares any number of pairs on all cores and hands out their rows in order.
 //
-//   compare_pairs(pairs, options, stop, [&](Row&& row, uint64_t bytes) { csv.append(…); });
+//   const std::atomic<bool> stop = false;
+//   compare_pairs(pairs, Options(), stop, [&](Row&& row, uint64_t) {
+//     const metrics::Comparison* c = metrics_of(row);
+//     if (c != nullptr) worst = std::min(worst, c->cosine_similarity);
+//   });
+//
+// tests/compare/example_test.cpp runs this example.
 //
 // Memory does not grow with the number or size of the tensors: files are mapped, and only a few
 // pairs per thread are on their way at any time. Files are opened, and so asked for from the disk,

@@ -31,8 +31,8 @@ struct Options {
   MetricCompat compat = MetricCompat::kOwn;
   bool rows = false;   // also the worst row and the divergence row by row
   size_t threads = 0;  // 0: all cores
-  const std::atomic<bool>* stop =
-      nullptr;  // when it becomes true, what is not yet measured is left out
+  // When it becomes true, what is not yet measured is left out.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // What a side brings: its tensor, or what was kept in its place.

@@ -15,8 +15,7 @@
 //
 //   1. "ait rows", then the version as 4 bytes, 4 zero bytes
 //   2. blocks: "rows", bytes of the payload, number of rows, crc32 of the payload (4 bytes each),
-//   then the
-//      payload; every block but the last has kRowsPerBlock rows
+//      then the payload; every block but the last has kRowsPerBlock rows
 //   3. the offset of every block, 8 bytes each
 //   4. "ait-end.", then the number of rows and the offset of part 3 (8 bytes each)
 //

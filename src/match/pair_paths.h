@@ -1,8 +1,13 @@
 // From two paths to pairs: finds out what lies there and pairs it the way that fits.
 //
-//   auto list = pair_paths({.golden = "torch_run/ait_dump", .actual = "my_run/ait_dump"});
-//   if (!list) return fail(list.error());          // kUsage, kNotFound: what is wrong with the
-//   paths for (size_t i = 0; i < list->pairs.count; ++i) use(list->pairs.at(i));
+//   auto list = pair_paths({.golden = golden, .actual = actual});
+//   if (!list) return fail(list.error());     // kUsage, kNotFound: what is wrong with the paths
+//   for (size_t i = 0; i < list->pairs.count; ++i) {
+//     const Pair pair = list->pairs.at(i);
+//     lines.push_back(pair.subject.name + (pair.complete() ? "" : ": " + pair.alone));
+//   }
+//
+// tests/match/example_test.cpp runs this example.
 //
 // What is at a path is for capture/layout.h to say; how runs of a kind are paired is the table of
 // this page's .cpp. A new way to pair is one file pair in this library and one line there.

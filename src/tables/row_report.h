@@ -3,8 +3,7 @@
 //   auto report = RowReport::create("out", "cmp_report.csv", comparison_columns(extended));
 //   if (!report) return fail(report.error());
 //   if (auto ok = report->append(row); !ok) return fail(ok.error());
-//   auto path = report->finish();              // "out/cmp_report.csv", and "out/cmp_report.rows"
-//   beside it
+//   auto path = report->finish();     // "out/cmp_report.csv", with "out/cmp_report.rows" beside it
 //
 // Until finish() neither is to be seen; without it they never are.
 #pragma once
