@@ -65,15 +65,8 @@ nb::list load_all(const nb::bytes& path, const std::optional<std::string>& dtype
 // Files know no negative strides: such an array is brought into order first.
 Tensor tensor_of(const Operand& operand) {
   const TensorView view = operand.view();
-  if (std::any_of(operand.strides.begin(), operand.strides.end(),
-                  [](int64_t s) { return s < 0; })) {
-    const auto ordered = value_or_raise(
-        MappedFile::temporary(view.bytes(), [&](std::span<std::byte> out) -> Result<void> {
-          gather(view, 0, view.elements, out.data());
-          return {};
-        }));
-    return value_or_raise(Tensor::contiguous(ordered, ordered->bytes(), view.dtype, operand.shape));
-  }
+  if (std::any_of(operand.strides.begin(), operand.strides.end(), [](int64_t s) { return s < 0; }))
+    return value_or_raise(gathered(view));
   size_t reach = view.elements > 0 ? 1 : 0;
   for (size_t d = 0; d < operand.shape.size() && view.elements > 0; ++d)
     reach += static_cast<size_t>((operand.shape[d] - 1) * operand.strides[d]);

@@ -36,4 +36,9 @@ std::string system_message(int error_number) {
   return std::generic_category().message(error_number);
 }
 
+Error unwritable(std::string path, std::string_view step, int error_number) {
+  return Error(ErrorCode::kUnwritable, std::move(path))
+         << "cannot " << step << ": " << system_message(error_number);
+}
+
 }  // namespace ait

@@ -95,6 +95,10 @@ inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(st
 // What errno says, as words: "No space left on device".
 std::string system_message(int error_number);
 
+// That a result could not be stored, by what record's WriteStatus says of it: "cannot write the
+// file: No space left on device".
+Error unwritable(std::string path, std::string_view step, int error_number);
+
 // Text of outside origin made fit for one line of a terminal: control bytes become \xNN, and text
 // longer than `max_bytes` is cut.
 std::string printable(std::string_view text, size_t max_bytes = 200);

@@ -1,7 +1,6 @@
 #include "base/output_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +11,9 @@
 #include <cstdio>
 #include <cstring>
 #include <utility>
+#include <vector>
+
+#include "base/folders.h"
 
 namespace ait {
 namespace {
@@ -49,27 +51,19 @@ void free_slot(size_t slot) {
   if (slot != kNoSlot) slots[slot].state = kFree;
 }
 
-Error unwritable(const std::string& path, int error_number) {
+Error cannot_write(const std::string& path, int error_number) {
   return Error(ErrorCode::kUnwritable, path)
          << "cannot be written: " << system_message(error_number);
 }
 
-Result<void> make_folders(const std::string& folder) {
-  for (size_t end = 0; end != std::string::npos;) {
-    end = folder.find('/', end + 1);
-    const std::string part = folder.substr(0, end);
-    if (::mkdir(part.c_str(), kFolderMode) == 0 || errno == EEXIST) continue;
-    const int why = errno;
-    struct stat status{};
-    // A read-only parent that already has the folder answers EROFS or EACCES rather than EEXIST.
-    if (::stat(part.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) continue;
-    return fail(unwritable(part, why));
-  }
-  struct stat status{};
-  if (::stat(folder.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
-    return fail(Error(ErrorCode::kUnwritable, folder)
+Result<void> make_folder(const std::string& folder) {
+  std::vector<std::string> made;
+  const auto obstacle = make_folders(folder, kFolderMode, made);
+  if (!obstacle) return {};
+  if (obstacle->error_number == ENOTDIR)
+    return fail(Error(ErrorCode::kUnwritable, obstacle->path)
                 << "is not a folder; name a folder to write the report into");
-  return {};
+  return fail(cannot_write(obstacle->path, obstacle->error_number));
 }
 
 // Renames without ever replacing. Returns 0 or errno.
@@ -112,7 +106,7 @@ OutputFile::~OutputFile() { discard(); }
 Result<OutputFile> OutputFile::create(const std::string& folder, const std::string& name) {
   static std::atomic<unsigned> counter{0};
   std::string where = folder.empty() ? "." : folder;
-  if (auto made = make_folders(where); !made) return fail(made.error());
+  if (auto made = make_folder(where); !made) return fail(made.error());
   if (where.back() != '/') where += '/';
 
   std::string temporary = where + "." + name + "." + std::to_string(::getpid()) + "." +
@@ -123,7 +117,7 @@ Result<OutputFile> OutputFile::create(const std::string& folder, const std::stri
   if (descriptor < 0) {
     const int why = errno;
     free_slot(slot);
-    return fail(unwritable(where + name, why));
+    return fail(cannot_write(where + name, why));
   }
   return OutputFile(std::move(where), name, std::move(temporary), descriptor, slot);
 }
@@ -138,7 +132,7 @@ Result<void> OutputFile::flush() {
   while (!rest.empty()) {
     const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail(unwritable(folder_ + name_, errno));
+    if (written < 0) return fail(cannot_write(folder_ + name_, errno));
     rest.remove_prefix(static_cast<size_t>(written));
   }
   buffer_.clear();
@@ -188,7 +182,7 @@ int OutputFile::close_synced() {
 Result<std::string> OutputFile::renamed(const std::string& path, int error_number) {
   if (error_number != 0) ::unlink(temporary_.c_str());
   free_slot(std::exchange(slot_, kNoSlot));
-  if (error_number != 0) return fail(unwritable(folder_ + name_, error_number));
+  if (error_number != 0) return fail(cannot_write(folder_ + name_, error_number));
   return path;
 }
 

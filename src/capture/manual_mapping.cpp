@@ -193,8 +193,7 @@ Result<void> add_to_metadata(const std::string& golden_tensor, std::span<const M
       root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   const iovec part = {text.data(), text.size()};
   if (const auto status = record::write_file(path.c_str(), &part, 1); !status.ok())
-    return fail(Error(ErrorCode::kUnwritable, path)
-                << "cannot " << status.step << ": " << system_message(status.error_number));
+    return fail(unwritable(path, status.step, status.error_number));
   return {};
 }
 

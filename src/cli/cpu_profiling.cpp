@@ -47,8 +47,7 @@ Result<void> rewrite_file(const std::string& path) {
   const iovec part{text.data(), text.size()};
   const auto status = record::write_file(path.c_str(), &part, 1);
   if (status.ok()) return {};
-  return fail(Error(ErrorCode::kUnwritable, path)
-              << "cannot " << status.step << ": " << system_message(status.error_number));
+  return fail(unwritable(path, status.step, status.error_number));
 }
 
 }  // namespace

@@ -213,9 +213,7 @@ Result<void> write_manifest(const DumpReport& report) {
   const iovec part{text.data(), text.size()};
   const auto status = record::write_file(path.c_str(), &part, 1);
   if (status.ok()) return {};
-  return fail(Error(ErrorCode::kUnwritable, path)
-              << "cannot " << status.step << ": " << system_message(status.error_number)
-              << "; the dump has no manifest");
+  return fail(unwritable(path, status.step, status.error_number) << "; the dump has no manifest");
 }
 
 }  // namespace ait::cli

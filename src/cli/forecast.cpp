@@ -38,9 +38,7 @@ Result<double> time_to_write(const std::string& folder, uint64_t file_bytes) {
     const auto status = record::write_file(path.c_str(), &part, 1);
     passed = Clock::now() - start;
     ::unlink(path.c_str());
-    if (!status.ok())
-      return fail(Error(ErrorCode::kUnwritable, path)
-                  << "cannot " << status.step << ": " << system_message(status.error_number));
+    if (!status.ok()) return fail(unwritable(path, status.step, status.error_number));
     ++files;
     written += trial_bytes;
   } while (passed < kMostTrialTime && files < kMostTrialFiles &&

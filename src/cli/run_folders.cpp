@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/folders.h"
+
 namespace ait::cli {
 
 namespace fs = std::filesystem;
@@ -29,22 +31,12 @@ std::string with_home(const std::string& path) {
 }  // namespace
 
 Result<void> MadeFolders::make(const std::string& path) {
-  fs::path so_far;
-  for (const fs::path& part : fs::path(path)) {
-    so_far /= part;
-    if (so_far.empty()) continue;
-    if (::mkdir(so_far.c_str(), kFolderMode) == 0) {
-      made_.push_back(so_far.native());
-      continue;
-    }
-    const int error_number = errno;
-    struct stat status{};
-    if (::stat(so_far.c_str(), &status) != 0) return fail(cannot_make(path, error_number));
-    if (!S_ISDIR(status.st_mode))
-      return fail(Error(ErrorCode::kUnwritable, so_far.native())
-                  << "is not a folder, so that nothing can be written below it");
-  }
-  return {};
+  const auto obstacle = make_folders(path, kFolderMode, made_);
+  if (!obstacle) return {};
+  if (obstacle->error_number == ENOTDIR)
+    return fail(Error(ErrorCode::kUnwritable, obstacle->path)
+                << "is not a folder, so that nothing can be written below it");
+  return fail(cannot_make(path, obstacle->error_number));
 }
 
 void MadeFolders::remove_empty() const {

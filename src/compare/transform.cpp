@@ -23,22 +23,7 @@ Error unfit(const Tensor& tensor, const std::string& why) {
                                   << ".";
 }
 
-// The tensor with another shape over the same elements in row-major order. Only a plain tensor has
-// strides for that; others are brought into order first.
-Result<Tensor> plain(const Tensor& tensor) {
-  const TensorView view = tensor.view();
-  if (view.plain()) return tensor;
-  auto file = MappedFile::temporary(view.bytes(), [&](std::span<std::byte> out) -> Result<void> {
-    const size_t size = size_bytes(view.dtype);
-    for (size_t first = 0; first < view.elements; first += kStretchElements)
-      gather(view, first, std::min(kStretchElements, view.elements - first),
-             out.data() + first * size);
-    return {};
-  });
-  if (!file) return fail(file.error());
-  return Tensor::contiguous(*file, (*file)->bytes(), tensor.dtype(), tensor.shape());
-}
-
+// Another shape over the elements of a plain tensor.
 Result<Tensor> restrided(const Tensor& tensor, Shape shape, Strides strides, uint64_t offset) {
   const TensorView view = tensor.view();
   const std::span<const std::byte> bytes(view.data, view.bytes());
@@ -49,7 +34,7 @@ Result<Tensor> restrided(const Tensor& tensor, Shape shape, Strides strides, uin
 // [heads, tokens, size] or [batch, heads, tokens, size] with tokens before heads.
 Result<Tensor> tokens_first(const Tensor& given) {
   if (given.shape().size() < 3) return fail(unfit(given, "has no heads to move"));
-  auto tensor = plain(given);
+  auto tensor = in_row_major_order(given);
   if (!tensor) return tensor;
   Shape shape = tensor->shape();
   Strides strides = tensor->strides();
@@ -66,7 +51,7 @@ Result<Tensor> columns(const Tensor& given, const Transform& transform) {
       wide % period != 0 || transform.first > period - transform.taken ||
       given.elements() % static_cast<size_t>(wide) != 0)
     return fail(unfit(given, "cannot be cut into rows of " + std::to_string(wide)));
-  auto tensor = plain(given);
+  auto tensor = in_row_major_order(given);
   if (!tensor) return tensor;
   const auto rows = static_cast<int64_t>(given.elements()) / wide;
   Shape shape = {rows, transform.taken};
@@ -199,7 +184,7 @@ bool repeat(Tensor& smaller, const Tensor& larger) {
   if (!same_but_first(smaller.shape(), larger.shape()) || rows_of(smaller) == 0 ||
       rows_of(larger) % rows_of(smaller) != 0)
     return false;
-  auto tensor = plain(smaller);
+  auto tensor = in_row_major_order(smaller);
   if (!tensor) return false;
   Shape shape = tensor->shape();
   Strides strides = tensor->strides();
@@ -218,7 +203,7 @@ bool last_rows(Tensor& larger, const Tensor& smaller) {
   if (width == 0 || smaller.shape().back() != larger.shape().back() || smaller.elements() == 0 ||
       larger.elements() % smaller.elements() != 0)
     return false;
-  auto tensor = plain(larger);
+  auto tensor = in_row_major_order(larger);
   if (!tensor) return false;
   const size_t step = larger.elements() / smaller.elements();
   const size_t rows = smaller.elements() / width;

@@ -21,7 +21,6 @@ using pickle::Kind;
 constexpr int kMaxWrappers = 8;
 // Enough for every call that rebuilds a tensor.
 constexpr size_t kMaxArguments = 16;
-constexpr size_t kCopyBlockBytes = size_t{1} << 20;
 
 Error corrupt(std::string_view what) {
   return Error(ErrorCode::kCorrupt) << what << "; the file is damaged";
@@ -208,24 +207,14 @@ Result<Tensor> with_flipped_signs(const Tensor& lazy, bool conjugate, bool negat
   const DTypeKind kind = info(view.dtype).kind;
   if (kind != DTypeKind::kFloat && kind != DTypeKind::kComplex)
     return fail(corrupt("a tensor of integers is marked as conjugate or negative"));
-  const size_t unit = size_bytes(view.dtype);
   const size_t words = kind == DTypeKind::kComplex ? 2 : 1;
-  const size_t word = unit / words;
-  const size_t block = kCopyBlockBytes / unit;
-  auto copy = MappedFile::temporary(view.bytes(), [&](std::span<std::byte> out) -> Result<void> {
-    for (size_t first = 0; first < view.elements; first += block) {
-      const size_t count = std::min(block, view.elements - first);
-      std::byte* at = out.data() + first * unit;
-      gather(view, first, count, at);
-      for (size_t i = 0; i < count * words; ++i) {
-        const bool imaginary = words == 2 && i % 2 == 1;
-        if (negative != (conjugate && imaginary)) at[i * word + word - 1] ^= std::byte{0x80};
-      }
+  const size_t word = size_bytes(view.dtype) / words;
+  return gathered(view, [&](std::span<std::byte> stretch) {
+    for (size_t i = 0; i < stretch.size() / word; ++i) {
+      const bool imaginary = words == 2 && i % 2 == 1;
+      if (negative != (conjugate && imaginary)) stretch[i * word + word - 1] ^= std::byte{0x80};
     }
-    return {};
   });
-  if (!copy) return fail(copy.error());
-  return Tensor::contiguous(*copy, (*copy)->bytes(), view.dtype, lazy.shape());
 }
 
 std::string key_text(const Document& document, Id id) {

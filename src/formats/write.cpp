@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/mapped_file.h"
 #include "record/atb_bin_encoder.h"
 #include "record/file_image.h"
 #include "record/npy_encoder.h"
@@ -48,7 +47,6 @@ AIT_SAME(kFloat4Packed);
 #undef AIT_SAME
 static_assert(kDTypeCount == static_cast<size_t>(ElementType::kFloat4Packed) + 1);
 
-constexpr size_t kGatherBlockBytes = size_t{1} << 20;
 constexpr std::string_view kNamelessInSafetensors = "tensor";
 
 std::string_view format_name(FileFormat format) {
@@ -63,20 +61,6 @@ std::string_view format_name(FileFormat format) {
       return "safetensors";
   }
   return "";
-}
-
-Result<Tensor> in_row_major_order(const Tensor& tensor) {
-  const TensorView view = tensor.view();
-  if (view.plain()) return tensor;
-  const size_t unit = size_bytes(view.dtype);
-  const size_t block = kGatherBlockBytes / unit;
-  auto ordered = MappedFile::temporary(view.bytes(), [&](std::span<std::byte> out) -> Result<void> {
-    for (size_t first = 0; first < view.elements; first += block)
-      gather(view, first, std::min(block, view.elements - first), out.data() + first * unit);
-    return {};
-  });
-  if (!ordered) return fail(ordered.error());
-  return Tensor::contiguous(*ordered, (*ordered)->bytes(), view.dtype, tensor.shape());
 }
 
 record::TensorImage image_of(const Tensor& tensor) {
@@ -174,8 +158,7 @@ Result<void> write_tensor_file(const std::string& path, std::span<const NamedTen
   if (path.find('\0') != std::string::npos)
     return fail(Error(ErrorCode::kUsage, path) << "the path holds a zero byte");
   if (const record::WriteStatus status = file.write(path.c_str()); !status.ok())
-    return fail(Error(ErrorCode::kUnwritable, path)
-                << "cannot " << status.step << ": " << system_message(status.error_number)
+    return fail(unwritable(path, status.step, status.error_number)
                 << "; nothing was written, choose another place or make room");
   return {};
 }

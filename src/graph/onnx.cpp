@@ -336,8 +336,7 @@ Result<std::string> onnx_path_of(const std::string& json_path) {
 Result<void> write_bytes(const std::string& path, const std::string& bytes) {
   const iovec part = {const_cast<char*>(bytes.data()), bytes.size()};
   if (const auto status = record::write_file(path.c_str(), &part, 1); !status.ok())
-    return fail(Error(ErrorCode::kUnwritable, path)
-                << "cannot " << status.step << ": " << system_message(status.error_number));
+    return fail(unwritable(path, status.step, status.error_number));
   return {};
 }
 

@@ -5,9 +5,12 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "base/mapped_file.h"
 
 namespace ait {
 namespace {
+
+constexpr size_t kGatherBlockBytes = size_t{1} << 20;
 
 // Reverses the bytes of each `unit`-byte word: complex numbers are two words.
 void swap_words(std::byte* data, size_t bytes, size_t unit) {
@@ -172,6 +175,29 @@ Result<Tensor> Tensor::strided(std::shared_ptr<const void> owner,
   tensor.strides_ = std::move(strides);
   tensor.dtype_ = dtype;
   return tensor;
+}
+
+Result<Tensor> gathered(const TensorView& view,
+                        const std::function<void(std::span<std::byte> stretch)>& change) {
+  const size_t unit = size_bytes(view.dtype);
+  const size_t block = kGatherBlockBytes / unit;
+  auto file = MappedFile::temporary(view.bytes(), [&](std::span<std::byte> out) -> Result<void> {
+    for (size_t first = 0; first < view.elements; first += block) {
+      const size_t count = std::min(block, view.elements - first);
+      const auto stretch = out.subspan(first * unit, count * unit);
+      gather(view, first, count, stretch.data());
+      if (change) change(stretch);
+    }
+    return {};
+  });
+  if (!file) return fail(file.error());
+  return Tensor::contiguous(*file, (*file)->bytes(), view.dtype,
+                            Shape(view.shape.begin(), view.shape.end()));
+}
+
+Result<Tensor> in_row_major_order(const Tensor& tensor) {
+  const TensorView view = tensor.view();
+  return view.plain() ? tensor : gathered(view);
 }
 
 }  // namespace ait

@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -94,5 +95,13 @@ class Tensor {
   DType dtype_ = DType::kUInt8;
   bool byte_swapped_ = false;
 };
+
+// A copy in row-major order and native byte order, in an unlinked, mapped file (MappedFile::
+// temporary). `change` may alter each stretch of whole elements once it is there.
+Result<Tensor> gathered(const TensorView& view,
+                        const std::function<void(std::span<std::byte> stretch)>& change = nullptr);
+
+// The tensor itself where it is plain, else such a copy.
+Result<Tensor> in_row_major_order(const Tensor& tensor);
 
 }  // namespace ait

@@ -243,6 +243,40 @@ TEST(Gather, OfNothingTouchesNothing) {
   gather(tensor->view(), 0, 0, nullptr);
 }
 
+TEST(RowMajorOrder, IsACopyOnlyWhereItHasToBe) {
+  const Storage<int32_t> storage(6);
+  const auto plain = Tensor::contiguous(storage.values, storage.bytes(), DType::kInt32, {2, 3});
+  const auto turned =
+      Tensor::strided(storage.values, storage.bytes(), DType::kInt32, {3, 2}, {1, 3}, 0);
+  ASSERT_TRUE(plain && turned);
+  const auto same = in_row_major_order(*plain);
+  const auto copy = in_row_major_order(*turned);
+  ASSERT_TRUE(same && copy);
+  EXPECT_EQ(same->view().data, plain->view().data);
+  EXPECT_TRUE(copy->view().plain());
+  EXPECT_EQ(copy->shape(), (Shape{3, 2}));
+  EXPECT_THAT(gathered<int32_t>(copy->view()), ElementsAre(0, 3, 1, 4, 2, 5));
+}
+
+TEST(Gathered, HandsOutEveryElementOnceHoweverLargeTheTensor) {
+  constexpr int64_t kColumns = 300001;  // of 3 rows, more than one stretch
+  const Storage<int32_t> storage(3 * kColumns);
+  const auto turned = Tensor::strided(storage.values, storage.bytes(), DType::kInt32, {kColumns, 3},
+                                      {1, kColumns}, 0);
+  ASSERT_TRUE(turned);
+  size_t stretches = 0;
+  const auto copy = ait::gathered(turned->view(), [&](std::span<std::byte> stretch) {
+    ++stretches;
+    for (std::byte& byte : stretch) byte = ~byte;
+  });
+  ASSERT_TRUE(copy);
+  EXPECT_GT(stretches, 1u);
+  const std::vector<int32_t> values = gathered<int32_t>(copy->view());
+  ASSERT_EQ(values.size(), static_cast<size_t>(3 * kColumns));
+  for (size_t i = 0; i < values.size(); ++i)
+    ASSERT_EQ(~values[i], static_cast<int32_t>(i / 3 + i % 3 * kColumns));
+}
+
 // Random shapes, strides and offsets, against the definition of a strided tensor.
 struct Layout {
   Shape shape;
