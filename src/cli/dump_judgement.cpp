@@ -131,7 +131,8 @@ bool DumpFiles::any() const {
          !kernel_tables.empty() || !cpu_profiling.empty();
 }
 
-void judge(DumpReport& report, const launch::Program& program, std::optional<AtbLibrary> (*atb)()) {
+void judge(DumpReport& report, const launch::Program& program,
+           std::optional<launch::AtbLibrary> (*atb)()) {
   const DumpOptions& options = report.options;
   const RecordedRun& run = report.end.run;
   const Ledger counts = run.totals();

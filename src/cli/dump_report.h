@@ -39,7 +39,7 @@ struct DumpReport {
 
 // Fills `problems` and `notes` from the rest. `atb` is only asked for where no process has called.
 void judge(DumpReport& report, const launch::Program& program,
-           std::optional<AtbLibrary> (*atb)() = &find_atb);
+           std::optional<launch::AtbLibrary> (*atb)() = &launch::find_atb);
 
 // One JSON document with a line end. Every path in it is relative to the dump's folder.
 std::string manifest_text(const DumpReport& report);

@@ -36,7 +36,7 @@ std::string path_of(const Check& check, const OverflowFile& file) {
 void find_problems(Check& check, const launch::Program& program) {
   const RecordedRun& run = check.end.run;
   if (run.processes.empty())
-    check.problems.push_back(why_nobody_called(program, check.end, find_atb()));
+    check.problems.push_back(why_nobody_called(program, check.end, launch::find_atb()));
   for (const RecordedProcess& process : run.processes)
     if (!process.ended)
       check.problems.push_back(fmt::format(

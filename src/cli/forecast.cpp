@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "base/checked.h"
-#include "cli/machine.h"
+#include "launch/machine.h"
 #include "record/atomic_file.h"
 
 namespace ait::cli {
@@ -75,7 +75,7 @@ Result<Forecast> forecast(const DumpOptions& options, uint64_t round_tensors, ui
   out.rounds_reached = round_tensors == 0 ? 0 : count_rounds(options.rounds, highest_round);
   out.tensors = product(round_tensors, out.rounds_reached);
   out.bytes = product(round_bytes, out.rounds_reached);
-  out.free_bytes = examine_disk(folder).free_bytes;
+  out.free_bytes = launch::examine_disk(folder).free_bytes;
   if (round_tensors == 0) return out;
   const uint64_t average = round_bytes / round_tensors;
   const uint64_t blocks = average / kBlockBytes + 1;

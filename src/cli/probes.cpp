@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/child_process.h"
 #include "cli/moment.h"
+#include "launch/output_of.h"
 #include "launch/preload.h"
 #include "launch/program.h"
 
@@ -30,7 +30,7 @@ bool holds_startup(const fs::path& folder) {
 }
 
 std::string startup_of(const std::string& python) {
-  auto answer = output_of({python, "-c", kStartupQuestion}, kPythonLimit);
+  auto answer = launch::output_of({python, "-c", kStartupQuestion}, kPythonLimit);
   if (!answer) return {};
   while (!answer->empty() && answer->back() == '\n') answer->pop_back();
   // The last line: a sitecustomize of the user's may have something to say before it.

@@ -91,7 +91,7 @@ std::string end_text(const launch::ChildEnd& end) {
 }
 
 std::string why_nobody_called(const launch::Program& program, const RecordingEnd& recording,
-                              const std::optional<AtbLibrary>& atb) {
+                              const std::optional<launch::AtbLibrary>& atb) {
   const launch::ChildEnd& end = recording.child;
   if (!recording.run.still_running.empty())
     return fmt::format(

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/machine.h"
 #include "cli/recorded_run.h"
 #include "cli/run_folders.h"
 #include "launch/child.h"
+#include "launch/machine.h"
 #include "launch/program.h"
 
 namespace ait::cli {
@@ -52,7 +52,7 @@ std::string end_text(const launch::ChildEnd& end);
 
 // The likeliest reason why no process of the command called the probe, one sentence.
 std::string why_nobody_called(const launch::Program& program, const RecordingEnd& recording,
-                              const std::optional<AtbLibrary>& atb);
+                              const std::optional<launch::AtbLibrary>& atb);
 
 // A path as it can be typed in a shell.
 std::string shell_word(const std::string& text);

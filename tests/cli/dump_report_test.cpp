@@ -43,7 +43,9 @@ DumpReport report_of(std::vector<RecordedProcess> processes) {
 
 std::vector<std::string> problems(
     DumpReport report, launch::Program program = {},
-    std::optional<AtbLibrary> (*atb)() = [] { return std::optional<AtbLibrary>(); }) {
+    std::optional<launch::AtbLibrary> (*atb)() = [] {
+      return std::optional<launch::AtbLibrary>();
+    }) {
   judge(report, program, atb);
   return report.problems;
 }
@@ -119,15 +121,16 @@ TEST(Judge, FindsOutWhyNobodyCalled) {
   EXPECT_THAT(problems(report_of({}), program), ElementsAre(HasSubstr("setuid")));
   program.obstacle = launch::Obstacle::kNone;
   EXPECT_THAT(problems(report_of({}), program), ElementsAre(HasSubstr("ATB_HOME_PATH")));
-  EXPECT_THAT(
-      problems(
-          report_of({}), program,
-          [] { return std::optional(AtbLibrary{"/lib/libatb.so", launch::ProbeInterface{}, ""}); }),
-      ElementsAre(HasSubstr("no probe interface")));
   EXPECT_THAT(problems(report_of({}), program,
                        [] {
                          return std::optional(
-                             AtbLibrary{"/lib/libatb.so", launch::ProbeInterface{true, false}, ""});
+                             launch::AtbLibrary{"/lib/libatb.so", launch::ProbeInterface{}, ""});
+                       }),
+              ElementsAre(HasSubstr("no probe interface")));
+  EXPECT_THAT(problems(report_of({}), program,
+                       [] {
+                         return std::optional(launch::AtbLibrary{
+                             "/lib/libatb.so", launch::ProbeInterface{true, false}, ""});
                        }),
               ElementsAre(HasSubstr("does it use the acceleration library?")));
 }

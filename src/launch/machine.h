@@ -1,4 +1,4 @@
-// Facts about this machine, for `ait doctor`.
+// What this machine has: for `ait doctor`, and for whoever wonders why nothing was recorded.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,11 @@
 
 #include "launch/elf.h"
 
-namespace ait::cli {
+namespace ait::launch {
 
 struct Machine {
   std::string system;  // "Linux 6.1.0 x86_64"
   std::string cpu;
-  std::string simd;  // the instruction set that the metrics use here
   size_t cores = 0;  // those this process may use
   uint64_t memory_bytes = 0;
   uint64_t available_bytes = 0;
@@ -29,8 +28,8 @@ struct Disk {
 // The acceleration library, where the loader or its own set-up script would find it.
 struct AtbLibrary {
   std::string path;
-  std::optional<launch::ProbeInterface> probe;  // nothing where the file cannot be looked into
-  std::string problem;                          // why not
+  std::optional<ProbeInterface> probe;  // nothing where the file cannot be looked into
+  std::string problem;                  // why not
 };
 
 // The library that recording puts in front of it.
@@ -57,4 +56,4 @@ std::optional<AtbLibrary> find_atb();
 ProbeFile examine_probe();
 Python examine_python();
 
-}  // namespace ait::cli
+}  // namespace ait::launch

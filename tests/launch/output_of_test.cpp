@@ -1,8 +1,8 @@
-#include "cli/child_process.h"
+#include "launch/output_of.h"
 
 #include <gtest/gtest.h>
 
-namespace ait::cli {
+namespace ait::launch {
 namespace {
 
 using std::chrono::milliseconds;
@@ -28,4 +28,4 @@ TEST(OutputOf, KillsWhatTakesTooLong) {
 TEST(OutputOf, StopsReadingAFlood) { EXPECT_FALSE(output_of({"yes"}, seconds(10))); }
 
 }  // namespace
-}  // namespace ait::cli
+}  // namespace ait::launch

@@ -1,4 +1,4 @@
-#include "cli/machine.h"
+#include "launch/machine.h"
 
 #include <gnu/libc-version.h>
 #include <sys/statvfs.h>
@@ -12,11 +12,10 @@
 #include <sstream>
 
 #include "base/parallel.h"
-#include "cli/child_process.h"
+#include "launch/output_of.h"
 #include "launch/preload.h"
-#include "metrics/compare.h"
 
-namespace ait::cli {
+namespace ait::launch {
 namespace {
 
 constexpr std::chrono::seconds kPythonLimit{20};
@@ -95,7 +94,7 @@ std::string cached_atb() {
 }
 
 AtbLibrary look_into(const std::string& path) {
-  const auto probe = launch::read_probe_interface(path);
+  const auto probe = read_probe_interface(path);
   if (probe) return {path, *probe, ""};
   return {path, std::nullopt, probe.error().message()};
 }
@@ -109,7 +108,6 @@ Machine examine_machine() {
     machine.system = std::string(names.sysname) + " " + names.release + " " + names.machine;
   machine.cpu = field("/proc/cpuinfo", "model name");
   if (machine.cpu.empty()) machine.cpu = "unknown";  // aarch64 gives no name
-  machine.simd = metrics::simd_target();
   machine.cores = available_threads();
   machine.memory_bytes = memory_field("MemTotal");
   machine.available_bytes = memory_field("MemAvailable");
@@ -136,7 +134,7 @@ std::optional<AtbLibrary> find_atb() {
 }
 
 ProbeFile examine_probe() {
-  const auto probe = launch::find_probe(launch::kAtbProbe);
+  const auto probe = find_probe(kAtbProbe);
   if (probe) return {*probe, ""};
   return {probe.error().path(), probe.error().message()};
 }
@@ -164,4 +162,4 @@ Python examine_python() {
   return python;
 }
 
-}  // namespace ait::cli
+}  // namespace ait::launch

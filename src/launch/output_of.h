@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace ait::cli {
+namespace ait::launch {
 
 // What the command writes to its standard output (the first 64 KiB). It is looked up on PATH, gets
 // no input, and its messages are dropped. Fails when it cannot be started, ends with a status other
@@ -17,4 +17,4 @@ namespace ait::cli {
 Result<std::string> output_of(const std::vector<std::string>& command,
                               std::chrono::milliseconds limit);
 
-}  // namespace ait::cli
+}  // namespace ait::launch

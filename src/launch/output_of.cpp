@@ -1,4 +1,4 @@
-#include "cli/child_process.h"
+#include "launch/output_of.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <csignal>
 
-namespace ait::cli {
+namespace ait::launch {
 namespace {
 
 constexpr size_t kMaxOutputBytes = size_t{64} * 1024;
@@ -97,4 +97,4 @@ Result<std::string> output_of(const std::vector<std::string>& command,
   return out;
 }
 
-}  // namespace ait::cli
+}  // namespace ait::launch
