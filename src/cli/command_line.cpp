@@ -216,7 +216,7 @@ CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::s
 
 CLI::App* add_dump(CLI::App& llm, Help& help, const std::string& program, Words& words) {
   DumpWords& w = words.dump;
-  DumpOptions& o = w.rest;
+  dump::Options& o = w.rest.record;
   CLI::App* app = llm.add_subcommand(
       "dump", "Record what the acceleration library or torch computes in a command");
   help.page(app) = {"--exec \"CMD\" [options]",
@@ -272,7 +272,7 @@ CLI::App* add_dump(CLI::App& llm, Help& help, const std::string& program, Words&
                 "run the command, write nothing, and say how many tensors and\n"
                 "bytes a real run would write and how long that takes")
       ->group("Output");
-  app->add_flag("--json", o.json, "print the manifest instead of the summary")->group("Output");
+  app->add_flag("--json", w.rest.json, "print the manifest instead of the summary")->group("Output");
   add_common(*app, words.log_level);
   return app;
 }
@@ -287,10 +287,10 @@ CLI::App* add_errcheck(CLI::App& llm, Help& help, const std::string& program, Wo
                     kExecExitStatus};
   add_exec(*app, w.exec);
   add_list(*app, "--type", w.types, "what to look for: overflow", "TYPE")->group("What");
-  app->add_flag("--exit", w.rest.stop,
+  app->add_flag("--exit", w.rest.check.stop,
                 "make the operation that overflows fail, which ends most programs")
       ->group("What");
-  app->add_option("-o,--output", w.rest.output,
+  app->add_option("-o,--output", w.rest.check.output,
                   "folder for the results, one file for each process that had\n"
                   "an overflow; the current one if not given")
       ->option_text("DIR")
@@ -381,7 +381,7 @@ Result<Command> understand_compare(Words& words) {
 }
 
 Result<Command> understand_dump(Words& words) {
-  words.dump.rest.log_level = words.log_level;
+  words.dump.rest.record.log_level = words.log_level;
   auto options = understand_dump(words.dump);
   if (!options) return fail(options.error());
   return std::move(*options);
@@ -400,7 +400,7 @@ Result<Command> understand_aclcmp(Words& words) {
 }
 
 Result<Command> understand_errcheck(Words& words) {
-  words.errcheck.rest.log_level = words.log_level;
+  words.errcheck.rest.check.log_level = words.log_level;
   auto options = understand_errcheck(words.errcheck);
   if (!options) return fail(options.error());
   return std::move(*options);

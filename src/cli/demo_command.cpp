@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/process_io.h"
-#include "cli/recording.h"
+#include "dump/texts.h"
 #include "launch/child.h"
 #include "launch/environment.h"
 #include "launch/program.h"
@@ -14,6 +14,7 @@ namespace ait::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using dump::shell_word;
 
 constexpr const char* kPrompt = "1,15,7,22,3,81";
 constexpr const char* kFault = "scale@layer=2,op=RmsNorm,size=0.05";

@@ -10,6 +10,9 @@
 namespace ait::cli {
 namespace {
 
+using dump::Probe;
+using dump::Rounds;
+
 constexpr std::string_view kTypes[] = {"model",  "layer",         "op",  "kernel",
                                        "tensor", "cpu_profiling", "onnx"};
 // Upstream's list for operation names, which come from other people's code.
@@ -159,7 +162,7 @@ Result<Probe> parse_probe(const DumpWords& words) {
   if (words.probe != "torch")
     return fail(wrong("--probe") << "does not know '" << printable(words.probe)
                                  << "', choose from atb, torch");
-  if (words.rest.dry_run)
+  if (words.rest.record.dry_run)
     return fail(wrong("--dry-run") << "counts tensors of the acceleration library; it cannot be "
                                       "used with --probe torch");
   return Probe::kTorch;
@@ -173,12 +176,9 @@ Result<std::vector<std::string>> parse_command(const std::string& exec) {
 
 }  // namespace
 
-bool DumpOptions::wants(std::string_view type) const {
-  return std::find(types.begin(), types.end(), type) != types.end();
-}
-
 Result<DumpOptions> understand_dump(const DumpWords& words) {
-  DumpOptions options = words.rest;
+  DumpOptions out = words.rest;
+  dump::Options& options = out.record;
   Error problem(ErrorCode::kUsage);
   bool all_right = true;
   // Takes a value over, or keeps the first complaint.
@@ -203,7 +203,7 @@ Result<DumpOptions> understand_dump(const DumpWords& words) {
     take(options.device,
          parse_int("-device", words.device, INT_MAX, "give the number of one device"));
   if (!all_right) return fail(problem);
-  return options;
+  return out;
 }
 
 Result<ErrcheckOptions> understand_errcheck(const ErrcheckWords& words) {
@@ -214,11 +214,11 @@ Result<ErrcheckOptions> understand_errcheck(const ErrcheckWords& words) {
   ErrcheckOptions options = words.rest;
   auto command = parse_command(words.exec);
   if (!command) return fail(command.error());
-  options.command = std::move(*command);
+  options.check.command = std::move(*command);
   return options;
 }
 
-std::vector<std::string> idle_options(const DumpOptions& options) {
+std::vector<std::string> idle_options(const dump::Options& options) {
   std::vector<std::string> out;
   if (options.probe == Probe::kTorch) {
     const std::pair<bool, const char*> of_atb[] = {{options.only_description, "-sd"},
@@ -244,23 +244,17 @@ std::vector<std::string> idle_options(const DumpOptions& options) {
   if (options.wants("tensor")) return out;
   if (options.dry_run)
     out.emplace_back("--dry-run only counts tensors, which --type does not ask for");
-  const std::pair<bool, const char*> of_tensors[] = {{options.only_description, "-sd"},
-                                                     {!options.ids.empty(), "-ids"},
-                                                     {!options.operation_name.empty(), "-opname"},
-                                                     {options.tiling, "-tiling"},
-                                                     {options.time != 1, "-time"},
-                                                     {options.part != 2, "-stp"},
-                                                     {rounds_text(options.rounds) != "0,0", "-er"},
-                                                     {options.device.has_value(), "-device"}};
+  const std::pair<bool, const char*> of_tensors[] = {
+      {options.only_description, "-sd"},
+      {!options.ids.empty(), "-ids"},
+      {!options.operation_name.empty(), "-opname"},
+      {options.tiling, "-tiling"},
+      {options.time != 1, "-time"},
+      {options.part != 2, "-stp"},
+      {dump::rounds_text(options.rounds) != "0,0", "-er"},
+      {options.device.has_value(), "-device"}};
   for (const auto& [given, name] : of_tensors)
     if (given) out.push_back(std::string(name) + " has no effect without --type tensor");
-  return out;
-}
-
-std::string rounds_text(const std::vector<Rounds>& rounds) {
-  std::string out;
-  for (const auto& [first, last] : rounds)
-    out += (out.empty() ? "" : ",") + std::to_string(first) + "," + std::to_string(last);
   return out;
 }
 
