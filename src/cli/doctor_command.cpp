@@ -4,7 +4,9 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/common_options.h"
 #include "cli/process_io.h"
 #include "launch/machine.h"
 #include "metrics/compare.h"
@@ -186,11 +188,26 @@ std::string document(const Facts& facts) {
   return Json(std::move(root)).text() + "\n";
 }
 
+class DoctorCommand : public CommandOf<DoctorOptions> {
+ public:
+  void add_options(OptionSet& set) override {
+    set.group("Output");
+    add_json(set, options_.json);
+  }
+
+  int run() override {
+    const Facts facts = examine();
+    return print(options_.json ? document(facts) : tables(facts));
+  }
+};
+
 }  // namespace
 
-int run_doctor(const DoctorOptions& options) {
-  const Facts facts = examine();
-  return print(options.json ? document(facts) : tables(facts));
+CommandEntry doctor_command() {
+  return {"doctor",
+          "Say what will and won't work on this machine",
+          {"[options]", {"doctor", "doctor --json"}},
+          &make_command<DoctorCommand>};
 }
 
 }  // namespace ait::cli

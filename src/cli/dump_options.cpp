@@ -5,7 +5,7 @@
 #include <climits>
 #include <string_view>
 
-#include "launch/command_words.h"
+#include "cli/common_options.h"
 
 namespace ait::cli {
 namespace {
@@ -168,12 +168,6 @@ Result<Probe> parse_probe(const DumpWords& words) {
   return Probe::kTorch;
 }
 
-Result<std::vector<std::string>> parse_command(const std::string& exec) {
-  auto words = launch::split_command(exec);
-  if (!words) return fail(wrong("--exec:") << words.error().message());
-  return words;
-}
-
 }  // namespace
 
 Result<DumpOptions> understand_dump(const DumpWords& words) {
@@ -190,7 +184,7 @@ Result<DumpOptions> understand_dump(const DumpWords& words) {
       all_right = false;
     }
   };
-  take(options.command, parse_command(words.exec));
+  take(options.command, understand_exec(words.exec));
   take(options.probe, parse_probe(words));
   take(options.types, parse_types(words.types));
   take(options.ids, parse_ids(words.ids));
@@ -204,18 +198,6 @@ Result<DumpOptions> understand_dump(const DumpWords& words) {
          parse_int("-device", words.device, INT_MAX, "give the number of one device"));
   if (!all_right) return fail(problem);
   return out;
-}
-
-Result<ErrcheckOptions> understand_errcheck(const ErrcheckWords& words) {
-  for (const std::string& type : words.types)
-    if (type != "overflow")
-      return fail(wrong("--type") << "does not know '" << printable(type)
-                                  << "', the only choice is overflow");
-  ErrcheckOptions options = words.rest;
-  auto command = parse_command(words.exec);
-  if (!command) return fail(command.error());
-  options.check.command = std::move(*command);
-  return options;
 }
 
 std::vector<std::string> idle_options(const dump::Options& options) {

@@ -40,17 +40,10 @@ struct DumpWords {
   DumpOptions rest;  // what needs no understanding
 };
 
-struct ErrcheckWords {
-  std::string exec;
-  std::vector<std::string> types;
-  ErrcheckOptions rest;
-};
-
 inline constexpr const char* kDumpTypes = "model, layer, op, kernel, tensor, cpu_profiling, onnx";
 
 // kUsage, naming the option.
 Result<DumpOptions> understand_dump(const DumpWords& words);
-Result<ErrcheckOptions> understand_errcheck(const ErrcheckWords& words);
 
 // Options that are legal and have no effect, one sentence each.
 std::vector<std::string> idle_options(const dump::Options& options);

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "cli/commands.h"
+#include "cli/command.h"
+#include "cli/common_options.h"
+#include "cli/dump_options.h"
 #include "cli/process_io.h"
 #include "dump/overflow_check.h"
 #include "dump/texts.h"
@@ -82,18 +84,60 @@ std::string document(const OverflowCheck& check, const dump::OverflowOptions& op
   return Json(std::move(root)).text() + "\n";
 }
 
+class ErrcheckCommand : public CommandOf<ErrcheckOptions> {
+ public:
+  void add_options(OptionSet& set) override {
+    add_exec(set, exec_);
+    set.group("What");
+    set.add_list("--type", types_, "TYPE", "what to look for: overflow");
+    set.add_flag("--exit", options_.check.stop,
+                 "make the operation that overflows fail, which ends most programs");
+    set.group("Output");
+    set.add_option("-o,--output", options_.check.output, "DIR",
+                   "folder for the results, one file for each process that had\n"
+                   "an overflow; the current one if not given");
+    add_json(set, options_.json);
+  }
+
+  Result<void> understand() override {
+    for (const std::string& type : types_)
+      if (type != "overflow")
+        return fail(Error(ErrorCode::kUsage) << "--type does not know '" << printable(type)
+                                             << "', the only choice is overflow");
+    auto command = understand_exec(exec_);
+    if (!command) return fail(command.error());
+    options_.check.command = std::move(*command);
+    options_.check.log_level = log_level;
+    return {};
+  }
+
+  int run() override {
+    auto plan = dump::plan_overflow_check(options_.check);
+    if (!plan) return report_error(plan.error());
+    if (const std::string obstacle = launch::obstacle_text(plan->program); !obstacle.empty())
+      log_warning(obstacle);
+    const GracefulStop stop;  // what the command is stopped with may come twice
+    const auto check = dump::check_overflow(options_.check, std::move(*plan));
+    if (!check) return report_error(check.error());
+    print(options_.json ? document(*check, options_.check) : summary(*check));
+    return check->end.child.status();
+  }
+
+ private:
+  std::string exec_;
+  std::vector<std::string> types_;
+};
+
 }  // namespace
 
-int run_errcheck(const ErrcheckOptions& options) {
-  auto plan = dump::plan_overflow_check(options.check);
-  if (!plan) return report_error(plan.error());
-  if (const std::string obstacle = launch::obstacle_text(plan->program); !obstacle.empty())
-    log_warning(obstacle);
-  const GracefulStop stop;  // what the command is stopped with may come twice
-  const auto check = dump::check_overflow(options.check, std::move(*plan));
-  if (!check) return report_error(check.error());
-  print(options.json ? document(*check, options.check) : summary(*check));
-  return check->end.child.status();
+CommandEntry errcheck_command() {
+  return {"llm errcheck",
+          "Find operators that overflow while a command runs",
+          {"--exec \"CMD\" [options]",
+           {"llm errcheck --exec \"bash run.sh\" -o out",
+            "llm errcheck --exec \"bash run.sh\" --type overflow --exit"},
+           kExecExitStatus},
+          &make_command<ErrcheckCommand>};
 }
 
 }  // namespace ait::cli

@@ -126,11 +126,6 @@ void judge_failures(const Outcome& outcome, const Ledger& counts,
 
 }  // namespace
 
-bool Files::any() const {
-  return !layers.empty() || !models.empty() || !onnx.empty() || !operation_tables.empty() ||
-         !kernel_tables.empty() || !cpu_profiling.empty();
-}
-
 std::string why_nobody_called(const launch::Program& program, const RecordingEnd& recording,
                               const std::optional<launch::AtbLibrary>& atb) {
   const launch::ChildEnd& end = recording.child;

@@ -15,7 +15,7 @@ using Rounds = std::pair<uint64_t, uint64_t>;  // first and last
 enum class Probe : uint8_t { kAtb, kTorch };
 
 struct Options {
-  std::vector<std::string> command;
+  std::vector<std::string> command;  // at least one word
   Probe probe = Probe::kAtb;
   std::vector<std::string> types = {"tensor"};  // each once, as asked for; `model` brings `layer`
   bool only_description = false;

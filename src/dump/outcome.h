@@ -21,7 +21,10 @@ struct Files {
   std::vector<std::string> kernel_tables;
   std::vector<std::string> cpu_profiling;
 
-  bool any() const;
+  bool any() const {
+    return !layers.empty() || !models.empty() || !onnx.empty() || !operation_tables.empty() ||
+           !kernel_tables.empty() || !cpu_profiling.empty();
+  }
 };
 
 struct Outcome {

@@ -16,7 +16,7 @@
 namespace ait::dump {
 
 struct OverflowOptions {
-  std::vector<std::string> command;
+  std::vector<std::string> command;  // at least one word
   bool stop = false;  // the operation that overflows fails
   std::string output = ".";
   std::string log_level = "info";

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/command_line.h"
+#include "parsed.h"
 
 namespace ait::cli {
 namespace {
@@ -17,9 +17,7 @@ using ::testing::Pair;
 Result<DumpOptions> parse_dump(std::vector<std::string> more) {
   std::vector<std::string> words = {"llm", "dump", "--exec", "bash run.sh"};
   words.insert(words.end(), more.begin(), more.end());
-  auto command = parse_command_line("ait", words);
-  if (!command) return fail(command.error());
-  return std::get<DumpOptions>(*command);
+  return parse<DumpOptions>(words);
 }
 
 dump::Options dump(std::vector<std::string> more) {
@@ -176,7 +174,7 @@ TEST(DumpOptions, NeedACommand) {
                             {"llm", "dump", "--exec", "  "},
                             {"llm", "errcheck", "--exec", " "},
                             {"llm", "dump", "--exec", "a > b"}}) {
-    const auto command = parse_command_line("ait", words);
+    const auto command = parse_command_line("ait", words, all_commands());
     ASSERT_FALSE(command);
     EXPECT_EQ(command.error().code(), ErrorCode::kUsage);
     EXPECT_THAT(command.error().text(), HasSubstr("--exec"));
@@ -196,19 +194,18 @@ TEST(DumpOptions, SayWhatHasNoEffect) {
 }
 
 TEST(ErrcheckOptions, TakeTheSeedsTable) {
-  const auto command =
-      parse_command_line("ait", {"llm", "errcheck", "--exec", "bash run.sh", "--type", "overflow",
-                                 "--exit", "--output", "out"});
-  ASSERT_TRUE(command) << command.error().text();
-  const dump::OverflowOptions& options = std::get<ErrcheckOptions>(*command).check;
-  EXPECT_THAT(options.command, ElementsAre("bash", "run.sh"));
-  EXPECT_TRUE(options.stop);
-  EXPECT_EQ(options.output, "out");
-  const auto plain = parse_command_line("ait", {"llm", "errcheck", "--exec", "x", "-o", "y"});
+  const auto options =
+      parse<ErrcheckOptions>({"llm", "errcheck", "--exec", "bash run.sh", "--type", "overflow",
+                              "--exit", "--output", "out", "-l", "error"});
+  ASSERT_TRUE(options) << options.error().text();
+  EXPECT_THAT(options->check.command, ElementsAre("bash", "run.sh"));
+  EXPECT_TRUE(options->check.stop);
+  EXPECT_EQ(options->check.output, "out");
+  EXPECT_EQ(options->check.log_level, "error");
+  const auto plain = parse<ErrcheckOptions>({"llm", "errcheck", "--exec", "x", "-o", "y"});
   ASSERT_TRUE(plain) << plain.error().text();
-  EXPECT_FALSE(std::get<ErrcheckOptions>(*plain).check.stop);
-  const auto other =
-      parse_command_line("ait", {"llm", "errcheck", "--exec", "x", "--type", "memory"});
+  EXPECT_FALSE(plain->check.stop);
+  const auto other = parse<ErrcheckOptions>({"llm", "errcheck", "--exec", "x", "--type", "memory"});
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().text(), HasSubstr("only choice is overflow"));
 }
