@@ -1,5 +1,5 @@
-// Messages to the person at the terminal: stderr only, one line each. Only commands call these: a
-// library returns what it has to say.
+// Messages to the person at the terminal: stderr only, one line each, from cli and dump and from no
+// library below them.
 //
 //   log_info(fmt::format("{} pairs to compare", n));
 #pragma once

@@ -7,7 +7,8 @@
 
 #include "base/log.h"
 #include "capture/labels.h"
-#include "cli/commands.h"
+#include "cli/command.h"
+#include "cli/common_options.h"
 #include "cli/process_io.h"
 #include "compare/engine.h"
 #include "launch/child.h"
@@ -27,6 +28,14 @@ namespace fs = std::filesystem;
 using capture::LabelledPair;
 using capture::Labels;
 using compare::Row;
+
+struct AclcmpOptions {
+  std::vector<std::string> command;  // to run and to collect labels of
+  std::string labels;                // or a folder of labels that are there already
+  bool json = false;
+  bool extended = false;
+  size_t threads = 0;
+};
 
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
@@ -176,8 +185,6 @@ int finish(const AclcmpOptions& options, const std::string& folder, std::optiona
   return *status;
 }
 
-}  // namespace
-
 int run_aclcmp(const AclcmpOptions& options) {
   if (!options.labels.empty()) {
     std::error_code ignored;
@@ -204,6 +211,50 @@ int run_aclcmp(const AclcmpOptions& options) {
   if (end->status() != 0)
     log_warning(fmt::format("the command ended with status {}", end->status()));
   return finish(options, (here / pid).native(), end->status());
+}
+
+class AclcmpCommand : public CommandOf<AclcmpOptions> {
+ public:
+  void add_options(OptionSet& set) override {
+    set.group("Command");
+    set.add_option("--exec", exec_, "\"CMD\"",
+                   "the command to run, in quotes; its script calls set_label. For\n"
+                   "redirection or pipes write a script and start that");
+    set.add_option("--labels", options_.labels, "DIR",
+                   "in place of a command: compare the labels that are in this\nfolder already");
+    set.group("Output");
+    add_json(set, options_.json);
+    set.add_flag("--extended", options_.extended, "more columns, after cmp_fail_reason");
+    add_threads(set, options_.threads);
+  }
+
+  Result<void> understand() override {
+    if (exec_.empty() == options_.labels.empty())
+      return fail(Error(ErrorCode::kUsage) << "give either --exec or --labels");
+    if (exec_.empty()) return {};
+    auto command = understand_exec(exec_);
+    if (!command) return fail(command.error());
+    options_.command = std::move(*command);
+    return {};
+  }
+
+  int run() override { return run_aclcmp(options_); }
+
+ private:
+  std::string exec_;
+};
+
+}  // namespace
+
+CommandEntry aclcmp_command() {
+  return {
+      "debug compare aclcmp",
+      "Compare what a script labels while it runs: torch with the acceleration library",
+      {"--exec \"CMD\" [options]",
+       {"debug compare aclcmp --exec \"bash run.sh args\"",
+        "debug compare aclcmp --exec \"python3 chat.py\"", "debug compare aclcmp --labels folder"},
+       kExecExitStatus},
+      &make_command<AclcmpCommand>};
 }
 
 }  // namespace ait::cli

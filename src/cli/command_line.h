@@ -1,16 +1,17 @@
 // From the command line to the command it asks for.
 //
-//   auto command = parse_command_line("ait", {"show", "layer.npy"});
-//   if (!command) …                                      // kUsage
-//   run_show(std::get<ShowOptions>(*command));
+//   auto asked = parse_command_line("ait", {"show", "layer.npy"}, all_commands());
+//   if (!asked) …                                              // kUsage
+//   if (auto* command = std::get_if<std::unique_ptr<Command>>(&*asked)) (*command)->run();
 #pragma once
 
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/error.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 
 namespace ait::cli {
 
@@ -20,11 +21,11 @@ struct PrintText {
   bool asked_for = true;
 };
 
-using Command = std::variant<PrintText, CompareOptions, AclcmpOptions, DumpOptions, ErrcheckOptions,
-                             ShowOptions, DemoOptions, DoctorOptions>;
+using Asked = std::variant<PrintText, std::unique_ptr<Command>>;
 
 // `program` is the name in the help: "ait" or "msit". Sets the log level where -l gives one. kUsage
 // with one line that says where the help is.
-Result<Command> parse_command_line(const std::string& program, std::vector<std::string> arguments);
+Result<Asked> parse_command_line(const std::string& program, std::vector<std::string> arguments,
+                                 const Registry& registry);
 
 }  // namespace ait::cli

@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "base/log.h"
+#include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/common_options.h"
 #include "cli/compare_many.h"
 #include "cli/elements.h"
 #include "cli/process_io.h"
@@ -184,6 +186,8 @@ compare::Options measure_options(const CompareOptions& options) {
   return {options.compat, options.extended || asks_for_rows, options.threads};
 }
 
+namespace {
+
 int run_compare(const CompareOptions& options) {
   // A tensor that was picked by name, or bare bytes, are one tensor.
   const auto is_tensor = [](const TensorSource& source) {
@@ -197,6 +201,98 @@ int run_compare(const CompareOptions& options) {
                                        .token_map = options.token_map});
   if (!list) return report_error(list.error());
   return list->kind ? run_compare_many(options, *list) : run_compare_one(options);
+}
+
+constexpr const char* kCompareExitStatus =
+    "  0  done, whatever was found\n"
+    "  1  a condition of --fail-on was met\n"
+    "  2  wrong usage, unreadable input, nothing to compare, or a report that cannot be written\n"
+    "  130  stopped by Ctrl-C; of many pairs, those done are in a report named …_partial.csv\n";
+
+// Options as words, before they are understood.
+struct RawWords {
+  std::string dtype;
+  std::string shape;
+};
+
+class CompareCommand : public CommandOf<CompareOptions> {
+ public:
+  void add_options(OptionSet& set) override {
+    CompareOptions& o = options_;
+    set.group("Input");
+    set.add_required("--golden-path", o.golden.path, "PATH",
+                     "the trusted side: a tensor file of any format, a folder of such\n"
+                     "files, a checkpoint, a dump of torch or of the acceleration\n"
+                     "library, or a folder that holds golden_tensor");
+    set.add_option("--my-path", o.actual.path, "PATH",
+                   "the side to check, of the same kind; with golden_tensor only\n"
+                   "where the files have moved");
+    set.add_option("--golden-name", o.golden.name, "NAME",
+                   "which tensor, where a file holds several");
+    set.add_option("--my-name", o.actual.name, "NAME", "likewise");
+    set.add_option("--op-mapping-file", o.mapping_file, "PATH",
+                   "operator types that correspond, for dumps: a json file, or the\n"
+                   "folder that holds op_mapping_file.json");
+    set.add_option("--token-map", o.token_map, "MAP",
+                   "which of my folders belongs to which golden token, for dumps,\n"
+                   "as 0:1,1:1,2:2; found out if not given");
+    set.group("Bare bytes");
+    set.add_option("--golden-dtype", golden_.dtype, "TYPE",
+                   "the golden file is bare bytes of this type");
+    set.add_option("--golden-shape", golden_.shape, "SHAPE", "and of this shape, as 2,3");
+    set.add_option("--my-dtype", actual_.dtype, "TYPE", "the same for the other file");
+    set.add_option("--my-shape", actual_.shape, "SHAPE", "likewise");
+    set.group("Output");
+    set.add_option("-o,--output", o.output_folder, "DIR",
+                   "folder for the csv report; a single pair gets one only\n"
+                   "with this, many pairs one in the current folder without it");
+    add_json(set, o.json);
+    set.add_flag("--extended", o.extended, "more columns, after cmp_fail_reason");
+    set.add_option("--fail-on", fail_on_, "LIST",
+                   "end with status 1 where one holds: metric<number,\n"
+                   "metric>number, failed, nan, unmatched");
+    set.add_choice("--metric-compat", compat_, {"msit", "ait"}, "TOOL",
+                   "the old tools' definitions: msit or ait");
+    add_threads(set, o.threads);
+  }
+
+  Result<void> understand() override {
+    auto golden = parse_raw_layout(golden_.dtype, golden_.shape, "--golden-dtype");
+    if (!golden) return fail(golden.error());
+    auto actual = parse_raw_layout(actual_.dtype, actual_.shape, "--my-dtype");
+    if (!actual) return fail(actual.error());
+    options_.golden.raw = std::move(*golden);
+    options_.actual.raw = std::move(*actual);
+    if (compat_ == "msit") options_.compat = compare::MetricCompat::kMsit;
+    if (compat_ == "ait") options_.compat = compare::MetricCompat::kAit;
+    if (fail_on_.empty()) return {};
+    auto conditions = tables::parse_fail_on(fail_on_);
+    if (!conditions) return fail(conditions.error());
+    options_.fail_on = std::move(*conditions);
+    return {};
+  }
+
+  int run() override { return run_compare(options_); }
+
+ private:
+  RawWords golden_, actual_;
+  std::string fail_on_;
+  std::string compat_;
+};
+
+}  // namespace
+
+CommandEntry compare_command() {
+  return {"llm compare",
+          "Compare tensors of a trusted run with yours",
+          {"-gp PATH -mp PATH [options]",
+           {"llm compare -gp golden.npy -mp actual.npy",
+            "llm compare -gp layer.pth -mp layer.bin -o out",
+            "llm compare -gp golden_folder -mp my_folder -o out",
+            "llm compare -gp torch_run/ait_dump -mp my_run/ait_dump -o out",
+            "llm compare -gp golden.npy -mp actual.npy --fail-on 'cosine_similarity<0.999,nan'"},
+           kCompareExitStatus},
+          &make_command<CompareCommand>};
 }
 
 }  // namespace ait::cli

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/process_io.h"
-#include "cli/recording.h"
+#include "dump/texts.h"
 #include "launch/child.h"
 #include "launch/environment.h"
 #include "launch/program.h"
@@ -15,6 +15,11 @@ namespace ait::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using dump::shell_word;
+
+struct DemoOptions {
+  std::string output = "ait_demo";
+};
 
 constexpr const char* kPrompt = "1,15,7,22,3,81";
 constexpr const char* kFault = "scale@layer=2,op=RmsNorm,size=0.05";
@@ -54,8 +59,6 @@ class Shell {
   int step_ = 0;
 };
 
-}  // namespace
-
 int run_demo(const DemoOptions& options) {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
@@ -90,6 +93,26 @@ int run_demo(const DemoOptions& options) {
       "\nThe fault was planted in the first RmsNorm of layer 2, which is operation 4: the word and "
       "position "
       "embeddings are 0 and 1.\n");
+}
+
+class DemoCommand : public CommandOf<DemoOptions> {
+ public:
+  void add_options(OptionSet& set) override {
+    set.group("Output");
+    set.add_option("-o,--output", options_.output, "DIR",
+                   "folder to be made for model, dumps and report; ait_demo if\nnot given");
+  }
+
+  int run() override { return run_demo(options_); }
+};
+
+}  // namespace
+
+CommandEntry demo_command() {
+  return {"demo",
+          "Record two runs of a small llama, one with a fault, and find the fault",
+          {"[options]", {"demo", "demo -o trial"}},
+          &make_command<DemoCommand>};
 }
 
 }  // namespace ait::cli

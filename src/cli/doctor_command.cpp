@@ -4,15 +4,23 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "cli/command.h"
 #include "cli/commands.h"
-#include "cli/machine.h"
+#include "cli/common_options.h"
 #include "cli/process_io.h"
+#include "launch/machine.h"
+#include "metrics/compare.h"
 #include "report/json.h"
 #include "report/table.h"
 
 namespace ait::cli {
 namespace {
 
+using launch::AtbLibrary;
+using launch::Disk;
+using launch::Machine;
+using launch::Python;
+using launch::PythonPackage;
 using report::Cell;
 using report::Json;
 using report::JsonArray;
@@ -25,15 +33,18 @@ struct Facts {
   Machine machine;
   std::vector<Disk> disks;
   std::optional<AtbLibrary> atb;
-  ProbeFile probe;
+  launch::ProbeFile probe;
   Python python;
 };
 
 Facts examine() {
   std::error_code ignored;
-  std::vector<Disk> disks = {examine_disk("."),
-                             examine_disk(std::filesystem::temp_directory_path(ignored).string())};
-  return {examine_machine(), std::move(disks), find_atb(), examine_probe(), examine_python()};
+  const std::string temporary = std::filesystem::temp_directory_path(ignored).string();
+  return {launch::examine_machine(),
+          {launch::examine_disk("."), launch::examine_disk(temporary)},
+          launch::find_atb(),
+          launch::examine_probe(),
+          launch::examine_python()};
 }
 
 std::string gib(uint64_t bytes) {
@@ -111,7 +122,7 @@ std::string tables(const Facts& facts) {
   const Machine& m = facts.machine;
   table.add({"system", m.system});
   table.add({"cpu", m.cpu});
-  table.add({"vector instructions", m.simd});
+  table.add({"vector instructions", metrics::simd_target()});
   table.add({"cores", std::to_string(m.cores)});
   table.add(
       {"memory", fmt::format("{}, {} available", gib(m.memory_bytes), gib(m.available_bytes))});
@@ -136,7 +147,7 @@ std::string document(const Facts& facts) {
   JsonObject machine;
   machine.set("system", m.system)
       .set("cpu", m.cpu)
-      .set("simd", m.simd)
+      .set("simd", metrics::simd_target())
       .set("cores", m.cores)
       .set("memory_bytes", m.memory_bytes)
       .set("available_bytes", m.available_bytes)
@@ -177,11 +188,26 @@ std::string document(const Facts& facts) {
   return Json(std::move(root)).text() + "\n";
 }
 
+class DoctorCommand : public CommandOf<DoctorOptions> {
+ public:
+  void add_options(OptionSet& set) override {
+    set.group("Output");
+    add_json(set, options_.json);
+  }
+
+  int run() override {
+    const Facts facts = examine();
+    return print(options_.json ? document(facts) : tables(facts));
+  }
+};
+
 }  // namespace
 
-int run_doctor(const DoctorOptions& options) {
-  const Facts facts = examine();
-  return print(options.json ? document(facts) : tables(facts));
+CommandEntry doctor_command() {
+  return {"doctor",
+          "Say what will and won't work on this machine",
+          {"[options]", {"doctor", "doctor --json"}},
+          &make_command<DoctorCommand>};
 }
 
 }  // namespace ait::cli

@@ -5,10 +5,13 @@
 #include <climits>
 #include <string_view>
 
-#include "launch/command_words.h"
+#include "cli/common_options.h"
 
 namespace ait::cli {
 namespace {
+
+using dump::Probe;
+using dump::Rounds;
 
 constexpr std::string_view kTypes[] = {"model",  "layer",         "op",  "kernel",
                                        "tensor", "cpu_profiling", "onnx"};
@@ -159,26 +162,17 @@ Result<Probe> parse_probe(const DumpWords& words) {
   if (words.probe != "torch")
     return fail(wrong("--probe") << "does not know '" << printable(words.probe)
                                  << "', choose from atb, torch");
-  if (words.rest.dry_run)
+  if (words.rest.record.dry_run)
     return fail(wrong("--dry-run") << "counts tensors of the acceleration library; it cannot be "
                                       "used with --probe torch");
   return Probe::kTorch;
 }
 
-Result<std::vector<std::string>> parse_command(const std::string& exec) {
-  auto words = launch::split_command(exec);
-  if (!words) return fail(wrong("--exec:") << words.error().message());
-  return words;
-}
-
 }  // namespace
 
-bool DumpOptions::wants(std::string_view type) const {
-  return std::find(types.begin(), types.end(), type) != types.end();
-}
-
 Result<DumpOptions> understand_dump(const DumpWords& words) {
-  DumpOptions options = words.rest;
+  DumpOptions out = words.rest;
+  dump::Options& options = out.record;
   Error problem(ErrorCode::kUsage);
   bool all_right = true;
   // Takes a value over, or keeps the first complaint.
@@ -190,7 +184,7 @@ Result<DumpOptions> understand_dump(const DumpWords& words) {
       all_right = false;
     }
   };
-  take(options.command, parse_command(words.exec));
+  take(options.command, understand_exec(words.exec));
   take(options.probe, parse_probe(words));
   take(options.types, parse_types(words.types));
   take(options.ids, parse_ids(words.ids));
@@ -203,22 +197,10 @@ Result<DumpOptions> understand_dump(const DumpWords& words) {
     take(options.device,
          parse_int("-device", words.device, INT_MAX, "give the number of one device"));
   if (!all_right) return fail(problem);
-  return options;
+  return out;
 }
 
-Result<ErrcheckOptions> understand_errcheck(const ErrcheckWords& words) {
-  for (const std::string& type : words.types)
-    if (type != "overflow")
-      return fail(wrong("--type") << "does not know '" << printable(type)
-                                  << "', the only choice is overflow");
-  ErrcheckOptions options = words.rest;
-  auto command = parse_command(words.exec);
-  if (!command) return fail(command.error());
-  options.command = std::move(*command);
-  return options;
-}
-
-std::vector<std::string> idle_options(const DumpOptions& options) {
+std::vector<std::string> idle_options(const dump::Options& options) {
   std::vector<std::string> out;
   if (options.probe == Probe::kTorch) {
     const std::pair<bool, const char*> of_atb[] = {{options.only_description, "-sd"},
@@ -244,23 +226,17 @@ std::vector<std::string> idle_options(const DumpOptions& options) {
   if (options.wants("tensor")) return out;
   if (options.dry_run)
     out.emplace_back("--dry-run only counts tensors, which --type does not ask for");
-  const std::pair<bool, const char*> of_tensors[] = {{options.only_description, "-sd"},
-                                                     {!options.ids.empty(), "-ids"},
-                                                     {!options.operation_name.empty(), "-opname"},
-                                                     {options.tiling, "-tiling"},
-                                                     {options.time != 1, "-time"},
-                                                     {options.part != 2, "-stp"},
-                                                     {rounds_text(options.rounds) != "0,0", "-er"},
-                                                     {options.device.has_value(), "-device"}};
+  const std::pair<bool, const char*> of_tensors[] = {
+      {options.only_description, "-sd"},
+      {!options.ids.empty(), "-ids"},
+      {!options.operation_name.empty(), "-opname"},
+      {options.tiling, "-tiling"},
+      {options.time != 1, "-time"},
+      {options.part != 2, "-stp"},
+      {dump::rounds_text(options.rounds) != "0,0", "-er"},
+      {options.device.has_value(), "-device"}};
   for (const auto& [given, name] : of_tensors)
     if (given) out.push_back(std::string(name) + " has no effect without --type tensor");
-  return out;
-}
-
-std::string rounds_text(const std::vector<Rounds>& rounds) {
-  std::string out;
-  for (const auto& [first, last] : rounds)
-    out += (out.empty() ? "" : ",") + std::to_string(first) + "," + std::to_string(last);
   return out;
 }
 

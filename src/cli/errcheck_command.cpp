@@ -1,16 +1,12 @@
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <map>
 
 #include "base/log.h"
-#include "cli/commands.h"
-#include "cli/moment.h"
-#include "cli/overflow_results.h"
-#include "cli/probes.h"
+#include "cli/command.h"
+#include "cli/common_options.h"
+#include "cli/dump_options.h"
 #include "cli/process_io.h"
+#include "dump/overflow_check.h"
+#include "dump/texts.h"
 #include "report/json.h"
 #include "report/table.h"
 #include "report/utf8.h"
@@ -18,37 +14,18 @@
 namespace ait::cli {
 namespace {
 
+using dump::count_text;
+using dump::OverflowCheck;
+using dump::OverflowFile;
 using report::Json;
 using report::JsonArray;
 using report::JsonObject;
 
-struct Check {
-  std::string output;
-  RecordingEnd end;
-  std::vector<OverflowFile> files;
-  std::vector<std::string> problems;  // why "no overflow" would not be the whole truth
-};
-
-std::string path_of(const Check& check, const OverflowFile& file) {
+std::string path_of(const OverflowCheck& check, const OverflowFile& file) {
   return check.output + "/" + file.name;
 }
 
-void find_problems(Check& check, const launch::Program& program) {
-  const RecordedRun& run = check.end.run;
-  if (run.processes.empty())
-    check.problems.push_back(why_nobody_called(program, check.end, find_atb()));
-  for (const RecordedProcess& process : run.processes)
-    if (!process.ended)
-      check.problems.push_back(fmt::format(
-          "process {} {}", process.pid,
-          process.still_running ? "outlived the command and still runs" : "did not end in order"));
-  if (const record::Ledger counts = run.totals(); counts.lines_failed > 0)
-    check.problems.push_back(fmt::format(
-        "{} could not be stored: cannot {}: {}", count_text(counts.lines_failed, "report"),
-        printable(counts.failure_step), system_message(static_cast<int>(counts.failure_number))));
-}
-
-std::string summary(const Check& check) {
+std::string summary(const OverflowCheck& check) {
   std::string out = "\n";
   const size_t processes = check.end.run.processes.size();
   if (!check.files.empty()) {
@@ -64,18 +41,18 @@ std::string summary(const Check& check) {
   }
   for (const std::string& problem : check.problems)
     out += "Not certain: " + problem + (problem.ends_with('?') ? "\n" : ".\n");
-  out += fmt::format("The command {}.\n", end_text(check.end.child));
+  out += fmt::format("The command {}.\n", dump::end_text(check.end.child));
   if (processes == 0) return out + "Next: see what this machine has with: ait doctor\n";
   if (check.files.empty())
     return out + "Next: record tensors with: ait llm dump --exec \"…\" --dry-run\n";
-  const std::string ids = ids_of(check.files.front().operators.front().first);
+  const std::string ids = dump::ids_of(check.files.front().operators.front().first);
   return out + fmt::format(
                    "Next: record what the first of them computed: ait llm dump --exec \"…\" "
                    "{}-time 2\n",
                    ids.empty() ? "" : "-ids " + ids + " ");
 }
 
-std::string document(const Check& check, const ErrcheckOptions& options) {
+std::string document(const OverflowCheck& check, const dump::OverflowOptions& options) {
   JsonArray files;
   for (const OverflowFile& file : check.files) {
     JsonArray operators;
@@ -97,8 +74,8 @@ std::string document(const Check& check, const ErrcheckOptions& options) {
       .set("version", std::string(AIT_VERSION))
       .set("command", std::move(command))
       .set("exit", options.stop)
-      .set("start", iso_text(check.end.start))
-      .set("end", iso_text(check.end.end))
+      .set("start", dump::iso_text(check.end.start))
+      .set("end", dump::iso_text(check.end.end))
       .set("exit_status", int64_t{check.end.child.status()})
       .set("processes", check.end.run.processes.size())
       .set("overflows", check.end.run.totals().overflows)
@@ -107,48 +84,60 @@ std::string document(const Check& check, const ErrcheckOptions& options) {
   return Json(std::move(root)).text() + "\n";
 }
 
-int check_overflow(const ErrcheckOptions& options, RecordingPlan& plan, const std::string& output) {
-  auto scratch = ScratchFolder::temporary();
-  if (!scratch) return report_error(scratch.error());
-  plan.environment.set("ATB_CHECK_TYPE", "1")
-      .set("ATB_OUTPUT_DIR", output)
-      .set("ATB_EXIT", options.stop ? "1" : "0")
-      .set("ATB_AIT_LOG_LEVEL", log_level_number(options.log_level));
-  const ResultSizes earlier = result_sizes(output);
-  const GracefulStop stop;  // what the command is stopped with may come twice
-  auto end = run_recording(plan, scratch->path(), std::time(nullptr));
-  if (!end) return report_error(end.error());
-
-  Check check{output, std::move(*end), {}, {}};
-  for (const RecordedProcess& process : check.end.run.processes) {
-    if (!process.ended && !process.still_running)
-      cut_off_half_line(output + "/" + result_name(process.pid));
-    auto file = read_results(output, process.pid, earlier);
-    if (!file)
-      check.problems.push_back(file.error().text());
-    else if (!file->operators.empty())
-      check.files.push_back(std::move(*file));
+class ErrcheckCommand : public CommandOf<ErrcheckOptions> {
+ public:
+  void add_options(OptionSet& set) override {
+    add_exec(set, exec_);
+    set.group("What");
+    set.add_list("--type", types_, "TYPE", "what to look for: overflow");
+    set.add_flag("--exit", options_.check.stop,
+                 "make the operation that overflows fail, which ends most programs");
+    set.group("Output");
+    set.add_option("-o,--output", options_.check.output, "DIR",
+                   "folder for the results, one file for each process that had\n"
+                   "an overflow; the current one if not given");
+    add_json(set, options_.json);
   }
-  if (!check.end.run.still_running.empty()) scratch->keep();
-  find_problems(check, plan.program);
-  print(options.json ? document(check, options) : summary(check));
-  return check.end.child.status();
-}
+
+  Result<void> understand() override {
+    for (const std::string& type : types_)
+      if (type != "overflow")
+        return fail(Error(ErrorCode::kUsage) << "--type does not know '" << printable(type)
+                                             << "', the only choice is overflow");
+    auto command = understand_exec(exec_);
+    if (!command) return fail(command.error());
+    options_.check.command = std::move(*command);
+    options_.check.log_level = log_level;
+    return {};
+  }
+
+  int run() override {
+    auto plan = dump::plan_overflow_check(options_.check);
+    if (!plan) return report_error(plan.error());
+    if (const std::string obstacle = launch::obstacle_text(plan->program); !obstacle.empty())
+      log_warning(obstacle);
+    const GracefulStop stop;  // what the command is stopped with may come twice
+    const auto check = dump::check_overflow(options_.check, std::move(*plan));
+    if (!check) return report_error(check.error());
+    print(options_.json ? document(*check, options_.check) : summary(*check));
+    return check->end.child.status();
+  }
+
+ private:
+  std::string exec_;
+  std::vector<std::string> types_;
+};
 
 }  // namespace
 
-int run_errcheck(const ErrcheckOptions& options) {
-  auto plan = plan_recording(options.command);
-  if (!plan) return report_error(plan.error());
-  if (auto placed = preload_atb_probe(*plan); !placed) return report_error(placed.error());
-  if (const std::string obstacle = launch::obstacle_text(plan->program); !obstacle.empty())
-    log_warning(obstacle);
-  MadeFolders made;
-  const auto output = prepare_output(options.output, made);
-  const int status =
-      output ? check_overflow(options, *plan, *output) : report_error(output.error());
-  made.remove_empty();
-  return status;
+CommandEntry errcheck_command() {
+  return {"llm errcheck",
+          "Find operators that overflow while a command runs",
+          {"--exec \"CMD\" [options]",
+           {"llm errcheck --exec \"bash run.sh\" -o out",
+            "llm errcheck --exec \"bash run.sh\" --type overflow --exit"},
+           kExecExitStatus},
+          &make_command<ErrcheckCommand>};
 }
 
 }  // namespace ait::cli

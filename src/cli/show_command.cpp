@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/common_options.h"
 #include "cli/elements.h"
 #include "cli/process_io.h"
 #include "metrics/compare.h"
@@ -26,6 +28,7 @@ using report::JsonArray;
 using report::JsonObject;
 using report::Table;
 
+constexpr int kMostValues = 1'000'000;
 constexpr size_t kHistogramBins = 12;
 constexpr size_t kBarColumns = 40;
 
@@ -175,8 +178,6 @@ int show_one(const ShowOptions& options, const TensorFile& file, size_t index) {
   return print(out);
 }
 
-}  // namespace
-
 int run_show(const ShowOptions& options) {
   const auto opened = formats::open_tensor_file(options.source.path, options.source.raw);
   if (!opened) return report_error(opened.error());
@@ -190,6 +191,47 @@ int run_show(const ShowOptions& options) {
   // Nothing by that name, or nothing at all: load_single has the words for it.
   return report_error(
       formats::load_single(options.source.path, options.source.name, options.source.raw).error());
+}
+
+class ShowCommand : public CommandOf<ShowOptions> {
+ public:
+  void add_options(OptionSet& set) override {
+    set.add_operand("FILE", options_.source.path, "a tensor file of any format");
+    set.group("Input");
+    set.add_option("--name", options_.source.name, "NAME",
+                   "which tensor, where the file holds several");
+    set.add_option("--dtype", dtype_, "TYPE", "the file is bare bytes of this type");
+    set.add_option("--shape", shape_, "SHAPE", "and of this shape, as 2,3");
+    set.group("Output");
+    set.add_number("--values", options_.values, 0, kMostValues, "N",
+                   "how many values to print; 8 if not given");
+    add_json(set, options_.json);
+    add_threads(set, options_.threads);
+  }
+
+  Result<void> understand() override {
+    auto raw = parse_raw_layout(dtype_, shape_, "--dtype");
+    if (!raw) return fail(raw.error());
+    options_.source.raw = std::move(*raw);
+    return {};
+  }
+
+  int run() override { return run_show(options_); }
+
+ private:
+  std::string dtype_;
+  std::string shape_;
+};
+
+}  // namespace
+
+CommandEntry show_command() {
+  return {"show",
+          "Show what a tensor file holds",
+          {"FILE [options]",
+           {"show layer.pth", "show model.safetensors --name lm_head.weight --values 32",
+            "show bytes.raw --dtype float16 --shape 2,3"}},
+          &make_command<ShowCommand>};
 }
 
 }  // namespace ait::cli

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/commands.h"
+#include "parsed.h"
+
 namespace ait::cli {
 namespace {
 
@@ -10,46 +13,44 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string help(std::vector<std::string> arguments) {
-  const auto command = parse_command_line("ait", std::move(arguments));
+  const auto command = parse_command_line("ait", std::move(arguments), all_commands());
   EXPECT_TRUE(command);
   return std::get<PrintText>(*command).text;
 }
 
 Error refused(std::vector<std::string> arguments) {
-  const auto command = parse_command_line("ait", std::move(arguments));
+  const auto command = parse_command_line("ait", std::move(arguments), all_commands());
   EXPECT_FALSE(command);
   return command ? Error(ErrorCode::kUsage) : command.error();
 }
 
 TEST(CommandLine, UnderstandsCompareInTheSeedsSpelling) {
-  const auto command =
-      parse_command_line("ait", {"llm", "compare", "-gp", "a.pth", "-mp=b.bin", "-o", "out",
-                                 "--extended", "--fail-on", "nan", "--metric-compat", "ait",
-                                 "--threads", "2", "--my-dtype", "half", "--my-shape", "2,3"});
-  ASSERT_TRUE(command) << command.error().text();
-  const auto& options = std::get<CompareOptions>(*command);
-  EXPECT_EQ(options.golden.path, "a.pth");
-  EXPECT_EQ(options.actual.path, "b.bin");
-  EXPECT_EQ(options.output_folder, "out");
-  EXPECT_TRUE(options.extended);
-  EXPECT_FALSE(options.json);
-  EXPECT_EQ(options.fail_on.size(), 1U);
-  EXPECT_EQ(options.compat, compare::MetricCompat::kAit);
-  EXPECT_EQ(options.threads, 2U);
-  EXPECT_FALSE(options.golden.raw);
-  EXPECT_EQ(options.actual.raw->dtype, DType::kFloat16);
-  EXPECT_EQ(options.actual.raw->shape, Shape({2, 3}));
+  const auto options = parse<CompareOptions>(
+      {"llm", "compare", "-gp", "a.pth", "-mp=b.bin", "-o", "out", "--extended", "--fail-on", "nan",
+       "--metric-compat", "ait", "--threads", "2", "--my-dtype", "half", "--my-shape", "2,3"});
+  ASSERT_TRUE(options) << options.error().text();
+  EXPECT_EQ(options->golden.path, "a.pth");
+  EXPECT_EQ(options->actual.path, "b.bin");
+  EXPECT_EQ(options->output_folder, "out");
+  EXPECT_TRUE(options->extended);
+  EXPECT_FALSE(options->json);
+  EXPECT_EQ(options->fail_on.size(), 1U);
+  EXPECT_EQ(options->compat, compare::MetricCompat::kAit);
+  EXPECT_EQ(options->threads, 2U);
+  EXPECT_FALSE(options->golden.raw);
+  EXPECT_EQ(options->actual.raw->dtype, DType::kFloat16);
+  EXPECT_EQ(options->actual.raw->shape, Shape({2, 3}));
 }
 
 TEST(CommandLine, UnderstandsShowAndDoctor) {
-  const auto show = parse_command_line("ait", {"show", "x.npy", "--values", "0", "--name", "w"});
+  const auto show = parse<ShowOptions>({"show", "x.npy", "--values", "0", "--name", "w"});
   ASSERT_TRUE(show) << show.error().text();
-  EXPECT_EQ(std::get<ShowOptions>(*show).source.path, "x.npy");
-  EXPECT_EQ(std::get<ShowOptions>(*show).source.name, "w");
-  EXPECT_EQ(std::get<ShowOptions>(*show).values, 0U);
-  const auto doctor = parse_command_line("ait", {"doctor", "--json"});
+  EXPECT_EQ(show->source.path, "x.npy");
+  EXPECT_EQ(show->source.name, "w");
+  EXPECT_EQ(show->values, 0U);
+  const auto doctor = parse<DoctorOptions>({"doctor", "--json"});
   ASSERT_TRUE(doctor) << doctor.error().text();
-  EXPECT_TRUE(std::get<DoctorOptions>(*doctor).json);
+  EXPECT_TRUE(doctor->json);
 }
 
 TEST(CommandLine, HelpHasPurposeUsageExamplesOptionsAndStatus) {
@@ -62,13 +63,13 @@ TEST(CommandLine, HelpHasPurposeUsageExamplesOptionsAndStatus) {
 }
 
 TEST(CommandLine, TakesTheNameItIsCalledBy) {
-  const auto command = parse_command_line("msit", {"llm", "compare", "-h"});
+  const auto command = parse_command_line("msit", {"llm", "compare", "-h"}, all_commands());
   EXPECT_THAT(std::get<PrintText>(*command).text, HasSubstr("Usage: msit llm compare"));
 }
 
 TEST(CommandLine, AsksForACommandWhereNoneIsGiven) {
   for (const auto& arguments : {std::vector<std::string>{}, {"llm"}}) {
-    const auto command = parse_command_line("ait", arguments);
+    const auto command = parse_command_line("ait", arguments, all_commands());
     ASSERT_TRUE(command);
     EXPECT_FALSE(std::get<PrintText>(*command).asked_for);
   }

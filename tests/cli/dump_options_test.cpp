@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/command_line.h"
+#include "parsed.h"
 
 namespace ait::cli {
 namespace {
@@ -17,15 +17,13 @@ using ::testing::Pair;
 Result<DumpOptions> parse_dump(std::vector<std::string> more) {
   std::vector<std::string> words = {"llm", "dump", "--exec", "bash run.sh"};
   words.insert(words.end(), more.begin(), more.end());
-  auto command = parse_command_line("ait", words);
-  if (!command) return fail(command.error());
-  return std::get<DumpOptions>(*command);
+  return parse<DumpOptions>(words);
 }
 
-DumpOptions dump(std::vector<std::string> more) {
+dump::Options dump(std::vector<std::string> more) {
   auto options = parse_dump(std::move(more));
   EXPECT_TRUE(options) << options.error().text();
-  return options.value_or(DumpOptions{});
+  return options.value_or(DumpOptions{}).record;
 }
 
 std::string refusal(std::vector<std::string> more) {
@@ -35,7 +33,7 @@ std::string refusal(std::vector<std::string> more) {
 }
 
 TEST(DumpOptions, HaveTheSeedsDefaults) {
-  const DumpOptions options = dump({});
+  const dump::Options options = dump({});
   EXPECT_THAT(options.command, ElementsAre("bash", "run.sh"));
   EXPECT_THAT(options.types, ElementsAre("tensor"));
   EXPECT_FALSE(options.only_description);
@@ -50,11 +48,11 @@ TEST(DumpOptions, HaveTheSeedsDefaults) {
   EXPECT_EQ(options.device, std::nullopt);
   EXPECT_EQ(options.log_level, "info");
   EXPECT_FALSE(options.dry_run);
-  EXPECT_FALSE(options.json);
+  EXPECT_FALSE(parse_dump({})->json);
 }
 
 TEST(DumpOptions, TakeEveryShortSpellingOfTheSeed) {
-  const DumpOptions options =
+  const dump::Options options =
       dump({"--type", "layer", "tensor",   "-sd",     "-ids",    "2",    "-er",     "1,3",
             "-child", "True",  "-time",    "0",       "-opname", "self", "-tiling", "-stp",
             "1",      "-o",    "aasx/sss", "-device", "1",       "-l",   "debug"});
@@ -73,28 +71,27 @@ TEST(DumpOptions, TakeEveryShortSpellingOfTheSeed) {
 }
 
 TEST(DumpOptions, TakeEveryLongSpellingOfTheSeed) {
-  const DumpOptions options = dump({"--only-save-desc",
-                                    "--save-operation-ids",
-                                    "3_1",
-                                    "--execute-range",
-                                    "2,2",
-                                    "--save-operation-child",
-                                    "false",
-                                    "--save-time",
-                                    "2",
-                                    "--operation-name",
-                                    "Linear",
-                                    "--save-tiling",
-                                    "--save-tensor-part",
-                                    "0",
-                                    "--output",
-                                    "out",
-                                    "--device-id",
-                                    "0",
-                                    "--log-level",
-                                    "critical",
-                                    "--dry-run",
-                                    "--json"});
+  const dump::Options options = dump({"--only-save-desc",
+                                      "--save-operation-ids",
+                                      "3_1",
+                                      "--execute-range",
+                                      "2,2",
+                                      "--save-operation-child",
+                                      "false",
+                                      "--save-time",
+                                      "2",
+                                      "--operation-name",
+                                      "Linear",
+                                      "--save-tiling",
+                                      "--save-tensor-part",
+                                      "0",
+                                      "--output",
+                                      "out",
+                                      "--device-id",
+                                      "0",
+                                      "--log-level",
+                                      "critical",
+                                      "--dry-run"});
   EXPECT_TRUE(options.only_description);
   EXPECT_EQ(options.ids, "3_1");
   EXPECT_THAT(options.rounds, ElementsAre(Pair(2, 2)));
@@ -107,7 +104,7 @@ TEST(DumpOptions, TakeEveryLongSpellingOfTheSeed) {
   EXPECT_EQ(options.device, 0);
   EXPECT_EQ(options.log_level, "critical");
   EXPECT_TRUE(options.dry_run);
-  EXPECT_TRUE(options.json);
+  EXPECT_TRUE(parse_dump({"--json"})->json);
 }
 
 TEST(DumpOptions, JoinListsThatTheShellHasSplit) {
@@ -177,7 +174,7 @@ TEST(DumpOptions, NeedACommand) {
                             {"llm", "dump", "--exec", "  "},
                             {"llm", "errcheck", "--exec", " "},
                             {"llm", "dump", "--exec", "a > b"}}) {
-    const auto command = parse_command_line("ait", words);
+    const auto command = parse_command_line("ait", words, all_commands());
     ASSERT_FALSE(command);
     EXPECT_EQ(command.error().code(), ErrorCode::kUsage);
     EXPECT_THAT(command.error().text(), HasSubstr("--exec"));
@@ -197,19 +194,18 @@ TEST(DumpOptions, SayWhatHasNoEffect) {
 }
 
 TEST(ErrcheckOptions, TakeTheSeedsTable) {
-  const auto command =
-      parse_command_line("ait", {"llm", "errcheck", "--exec", "bash run.sh", "--type", "overflow",
-                                 "--exit", "--output", "out"});
-  ASSERT_TRUE(command) << command.error().text();
-  const auto& options = std::get<ErrcheckOptions>(*command);
-  EXPECT_THAT(options.command, ElementsAre("bash", "run.sh"));
-  EXPECT_TRUE(options.stop);
-  EXPECT_EQ(options.output, "out");
-  const auto plain = parse_command_line("ait", {"llm", "errcheck", "--exec", "x", "-o", "y"});
+  const auto options =
+      parse<ErrcheckOptions>({"llm", "errcheck", "--exec", "bash run.sh", "--type", "overflow",
+                              "--exit", "--output", "out", "-l", "error"});
+  ASSERT_TRUE(options) << options.error().text();
+  EXPECT_THAT(options->check.command, ElementsAre("bash", "run.sh"));
+  EXPECT_TRUE(options->check.stop);
+  EXPECT_EQ(options->check.output, "out");
+  EXPECT_EQ(options->check.log_level, "error");
+  const auto plain = parse<ErrcheckOptions>({"llm", "errcheck", "--exec", "x", "-o", "y"});
   ASSERT_TRUE(plain) << plain.error().text();
-  EXPECT_FALSE(std::get<ErrcheckOptions>(*plain).stop);
-  const auto other =
-      parse_command_line("ait", {"llm", "errcheck", "--exec", "x", "--type", "memory"});
+  EXPECT_FALSE(plain->check.stop);
+  const auto other = parse<ErrcheckOptions>({"llm", "errcheck", "--exec", "x", "--type", "memory"});
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().text(), HasSubstr("only choice is overflow"));
 }

@@ -1,0 +1,24 @@
+// Options that several commands have, each in its usual words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/option_set.h"
+
+namespace ait::cli {
+
+// --exec, which must be given, under a heading of its own.
+void add_exec(OptionSet& set, std::string& exec);
+
+// Its words. kUsage, naming --exec.
+Result<std::vector<std::string>> understand_exec(const std::string& exec);
+
+// --json, under the heading that is current.
+void add_json(OptionSet& set, bool& json);
+
+// --threads, among the last options.
+void add_threads(OptionSet& set, size_t& threads);
+
+}  // namespace ait::cli

@@ -1,0 +1,42 @@
+#include "cli/registry.h"
+
+// A new command is one line here: `entry(greet)` stands for the function greet_command(), which
+// greet_command.cpp defines. A macro, because nothing else declares and lists it in one place.
+// clang-format off
+#define AIT_COMMANDS(entry) \
+  entry(compare) \
+  entry(aclcmp) \
+  entry(dump) \
+  entry(errcheck) \
+  entry(show) \
+  entry(demo) \
+  entry(doctor)
+// clang-format on
+
+namespace ait::cli {
+
+#define AIT_DECLARE(name) CommandEntry name##_command();
+AIT_COMMANDS(AIT_DECLARE)
+#undef AIT_DECLARE
+
+Registry all_commands() {
+  Registry registry;
+  registry.groups = {
+      {"",
+       "ait finds the operator at which a large language model goes numerically wrong.",
+       {"llm compare -gp golden.npy -mp actual.npy", "show layer.pth", "doctor"}},
+      {"llm",
+       "Large language models:",
+       {"llm compare -gp golden.npy -mp actual.npy", "llm dump --exec \"bash run.sh\" -o out"}},
+      {"debug", "On-line comparison with labels", {"debug compare aclcmp --exec \"bash run.sh\""}},
+      {"debug compare",
+       "Compare while a script runs",
+       {"debug compare aclcmp --exec \"bash run.sh\""}},
+  };
+#define AIT_CALL(name) name##_command(),
+  registry.commands = {AIT_COMMANDS(AIT_CALL)};
+#undef AIT_CALL
+  return registry;
+}
+
+}  // namespace ait::cli

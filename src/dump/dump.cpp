@@ -1,0 +1,229 @@
+#include "dump/dump.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/log.h"
+#include "dump/cpu_profiling.h"
+#include "dump/folders.h"
+#include "dump/judgement.h"
+#include "dump/manifest.h"
+#include "dump/probes.h"
+#include "dump/texts.h"
+#include "graph/finish.h"
+#include "record/dump_names.h"
+#include "report/utf8.h"
+
+namespace ait::dump {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The pids whose tensors an earlier run left here.
+std::set<std::string> recorded_pids(const std::string& dump) {
+  std::set<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator at(dump + "/" + record::kTensorsFolder, error);
+       !error && at != fs::directory_iterator(); at.increment(error)) {
+    const std::string name = at->path().filename().native();
+    if (const size_t underscore = name.rfind('_'); underscore != std::string::npos)
+      out.insert(name.substr(underscore + 1));
+  }
+  return out;
+}
+
+// Files of this run in a folder of the dump, relative to it and in order.
+std::vector<std::string> list_files(const std::string& dump, const std::string& folder,
+                                    std::string_view ending, fs::file_time_type since) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator at(fs::path(dump) / folder, error);
+       !error && at != fs::directory_iterator(); at.increment(error)) {
+    const std::string name = at->path().filename().native();
+    std::error_code ignored;
+    if (name.ends_with(ending) && !name.starts_with('.') && at->last_write_time(ignored) >= since)
+      out.push_back(fmt::format("{}/{}", folder, name));
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void append(std::vector<std::string>& list, std::vector<std::string> more) {
+  list.insert(list.end(), std::make_move_iterator(more.begin()),
+              std::make_move_iterator(more.end()));
+}
+
+// One dump from its folders to its manifest.
+class Dump {
+ public:
+  Dump(const Options& options, RecordingPlan plan, std::string output, ScratchFolder scratch)
+      : plan_(std::move(plan)), output_(std::move(output)), scratch_(std::move(scratch)) {
+    outcome_.options = options;
+    outcome_.dump = output_ + "/" + record::kDumpFolder;
+  }
+
+  Result<Outcome> run() {
+    const std::set<std::string> earlier = recorded_pids(outcome_.dump);
+    const std::time_t start = std::time(nullptr);
+    if (outcome_.options.probe == Probe::kTorch)
+      ask_torch_probe(outcome_.options, output_, plan_.environment);
+    else
+      ask_atb_probe(outcome_.options, output_, start, plan_.environment);
+    auto end = run_recording(plan_, scratch_.path(), start);
+    if (!end) return fail(end.error());
+    outcome_.end = std::move(*end);
+    if (std::error_code error; !fs::exists(scratch_.path(), error))
+      outcome_.problems.push_back("the output folder was removed while the command ran");
+    if (outcome_.options.dry_run)
+      predict();
+    else
+      finish(earlier);
+    return std::move(outcome_);
+  }
+
+ private:
+  // Processes that outlive the command and have not finished.
+  bool somebody_records() const {
+    const auto& processes = outcome_.end.run.processes;
+    return std::any_of(processes.begin(), processes.end(),
+                       [](const RecordedProcess& process) { return process.still_running; });
+  }
+
+  void predict() {
+    judge(outcome_, plan_.program);
+    const record::Ledger counts = outcome_.end.run.totals();
+    auto predicted = forecast(outcome_.options, counts.announced, counts.announced_bytes,
+                              counts.highest_round, scratch_.path());
+    if (predicted)
+      outcome_.forecast = *predicted;
+    else
+      log_error(predicted.error().text());
+  }
+
+  void finish(const std::set<std::string>& earlier) {
+    RecordedRun& run = outcome_.end.run;
+    const std::string timestamp = stamp_text(outcome_.end.start);
+    for (RecordedProcess& process : run.processes) {
+      if (process.ended)
+        count_replaced(outcome_.dump, scratch_.made_at(), process);
+      else if (!process.still_running)
+        repair(outcome_.dump, timestamp, scratch_.made_at(), process);
+    }
+    finish_topologies();
+    finish_profiling(timestamp);
+    list_all_files();
+    if (outcome_.options.probe == Probe::kTorch) read_torch();
+    judge(outcome_, plan_.program);
+    for (const RecordedProcess& process : run.processes)
+      if (process.counts.announced > 0 && earlier.contains(std::to_string(process.pid)))
+        outcome_.notes.push_back(
+            fmt::format("an earlier run had a process {} too: tensors/*_{} holds files of both",
+                        process.pid, process.pid));
+    if (somebody_records()) scratch_.keep();
+    if (auto written = write_manifest(outcome_); !written) log_error(written.error().text());
+  }
+
+  void read_torch() {
+    const auto& processes = outcome_.end.run.processes;
+    std::vector<uint64_t> pids(processes.size());
+    std::transform(processes.begin(), processes.end(), pids.begin(),
+                   [](const RecordedProcess& process) { return process.pid; });
+    outcome_.torch = read_torch_run(outcome_.dump, pids, scratch_.made_at());
+    append(outcome_.problems, outcome_.torch.problems);
+    append(outcome_.notes, outcome_.torch.notes);
+  }
+
+  void finish_topologies() {
+    const Options& options = outcome_.options;
+    if (options.probe != Probe::kAtb || (!options.wants("layer") && !options.wants("model")))
+      return;
+    const auto finished = graph::finish_topologies(
+        scratch_.path(), outcome_.dump,
+        {options.wants("layer"), options.wants("model"), options.wants("onnx")});
+    if (!finished) {
+      outcome_.problems.push_back("topologies: " + finished.error().text());
+      return;
+    }
+    std::map<std::string, size_t> problems;  // of a library that reports badly, hundreds are alike
+    for (const Error& problem : finished->problems) ++problems[problem.message()];
+    for (const auto& [message, count] : problems)
+      outcome_.problems.push_back(
+          fmt::format("{}: {}", count_text(count, "topology report"), report::visible(message)));
+  }
+
+  void finish_profiling(const std::string& timestamp) {
+    if (!outcome_.options.wants("cpu_profiling")) return;
+    std::vector<std::string> folders = {timestamp};
+    for (const RecordedProcess& process : outcome_.end.run.processes)
+      folders.push_back(timestamp + "_" + std::to_string(process.pid));
+    for (const std::string& name : folders) {
+      const std::string folder = record::kCpuProfilingFolder + ("/" + name);
+      if (!somebody_records())
+        if (auto done = rewrite_profiling(outcome_.dump + "/" + folder); !done)
+          outcome_.problems.push_back(done.error().text());
+      append(outcome_.files.cpu_profiling,
+             list_files(outcome_.dump, folder, ".txt", scratch_.made_at()));
+    }
+  }
+
+  void list_all_files() {
+    const auto list = [&](const std::string& folder, std::string_view ending) {
+      return list_files(outcome_.dump, folder, ending, scratch_.made_at());
+    };
+    Files& files = outcome_.files;
+    for (const RecordedProcess& process : outcome_.end.run.processes) {
+      const std::string pid = std::to_string(process.pid);
+      append(files.layers, list(record::kLayerFolder + ("/" + pid), ".json"));
+      append(files.models, list(record::kModelFolder + ("/" + pid), ".json"));
+      append(files.onnx, list(record::kModelFolder + ("/" + pid), ".onnx"));
+      append(files.onnx, list(record::kLayerFolder + ("/" + pid), ".onnx"));
+      append(files.operation_tables, list(record::kOperationTablesFolder + ("/" + pid), ".csv"));
+      append(files.kernel_tables, list(record::kKernelTablesFolder + ("/" + pid), ".csv"));
+    }
+  }
+
+  RecordingPlan plan_;
+  std::string output_;
+  ScratchFolder scratch_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Result<RecordingPlan> plan(const Options& options) {
+  auto plan = plan_recording(options.command);
+  if (!plan) return plan;
+  if (auto placed =
+          options.probe == Probe::kTorch ? prepend_torch_startup(*plan) : preload_atb_probe(*plan);
+      !placed)
+    return fail(placed.error());
+  return plan;
+}
+
+Result<Outcome> run(const Options& options, RecordingPlan plan) {
+  MadeFolders made;
+  const auto attempt = [&]() -> Result<Outcome> {
+    const auto output = prepare_output(options.output, made);
+    if (!output) return fail(output.error());
+    const std::string dump = *output + "/" + record::kDumpFolder;
+    std::error_code ignored;
+    if (!options.dry_run && fs::exists(dump, ignored))
+      log_warning(dump + " holds an earlier dump; this one is added to it");
+    if (auto ready = made.make(dump); !ready) return fail(ready.error());
+    auto scratch = ScratchFolder::at(fmt::format("{}/.run_{}", dump, ::getpid()));
+    if (!scratch) return fail(scratch.error());
+    return Dump(options, std::move(plan), *output, std::move(*scratch)).run();
+  };
+  auto outcome = attempt();
+  // After a dry run, or where the command could not be started.
+  made.remove_empty();
+  return outcome;
+}
+
+}  // namespace ait::dump

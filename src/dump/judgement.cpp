@@ -1,0 +1,192 @@
+#include "dump/judgement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dump/texts.h"
+#include "report/utf8.h"
+
+namespace ait::dump {
+namespace {
+
+using record::Ledger;
+
+std::string relative_to(const std::string& path, const std::string& folder) {
+  const bool inside = path.starts_with(folder + "/");
+  return report::visible(inside ? path.substr(folder.size() + 1) : path);
+}
+
+std::string failure_text(const Ledger& counts, const std::string& dump) {
+  if (counts.failure_number == 0) return "the reason was not recorded";
+  return fmt::format("cannot {}: {} ({})", printable(counts.failure_step),
+                     system_message(static_cast<int>(counts.failure_number)),
+                     relative_to(counts.failure_path, dump));
+}
+
+std::string filters_text(const Options& options) {
+  std::string out;
+  if (!options.ids.empty())
+    out += "-ids " + options.ids + (options.children ? "" : " -child False");
+  if (!options.operation_name.empty())
+    out += (out.empty() ? "" : " and ") + ("-opname " + report::visible(options.operation_name));
+  return out;
+}
+
+// Processes have called, but none offered a tensor that was wanted.
+std::string why_no_tensor(const Options& options, const Ledger& counts) {
+  if (counts.operations_asked == 0)
+    return "the acceleration library was loaded but set up no operation";
+  if (counts.operations_wanted == 0)
+    return fmt::format(
+        "none of the operations matches {}; --type model shows the ids and names there are",
+        filters_text(options));
+  if (counts.rounds_asked == 0) return "operations were set up, but none was executed";
+  if (counts.rounds_wanted == 0)
+    return fmt::format("no operation was executed in the rounds -er {}; the highest was round {}",
+                       rounds_text(options.rounds), counts.highest_round);
+  if (counts.skipped > 0)
+    return fmt::format(
+        "all {} that were offered are of another device or side than {}{}{} asks for",
+        count_text(counts.skipped, "tensor"),
+        options.device ? fmt::format("-device {}", *options.device) : "",
+        options.device && options.part != 2 ? " and " : "",
+        options.part != 2 ? fmt::format("-stp {}", options.part) : "");
+  // Newer libraries ask first and then don't offer them.
+  if (options.device) return fmt::format("no tensor of -device {} was offered", *options.device);
+  return "the acceleration library offered no tensor: the operations in question have none that "
+         "can be copied, ran in other rounds, or were replayed as a whole graph";
+}
+
+std::string why_no_torch_tensor(const Options& options, const Ledger& counts) {
+  if (counts.rounds_wanted == 0 && counts.rounds_asked > 0)
+    return fmt::format("no model was called in the rounds -er {}; the highest was round {}",
+                       rounds_text(options.rounds), counts.highest_round);
+  if (!options.operation_name.empty())
+    return fmt::format(
+        "no module's class begins as -opname {} asks for; model_tree.json shows "
+        "what there is",
+        report::visible(options.operation_name));
+  if (options.device) return fmt::format("no model was on -device {}", *options.device);
+  return "models were called, but no tensor of theirs could be recorded; the manifest.json of each "
+         "folder in torch_tensors says more";
+}
+
+std::string why_nobody_called_torch(const RecordingEnd& recording) {
+  if (!recording.run.still_running.empty())
+    return fmt::format(
+        "the command has ended, but process {} that it started still runs and has called no torch "
+        "module yet; start what is to be recorded in the foreground",
+        recording.run.still_running.front());
+  std::string out = "no process of the command called a torch module";
+  if (recording.child.status() != 0)
+    out += ", and it " + end_text(recording.child) + " (see its own messages above)";
+  return out +
+         ": does it run Python and import torch? Python started with -I, -E or -S does not look at "
+         "the recorder, and one that cannot import ait_llm has said so above";
+}
+
+void judge_process(const RecordedProcess& process, Outcome& outcome) {
+  if (process.ended) return;
+  auto& problems = outcome.problems;
+  const bool dry_run = outcome.options.dry_run;
+  if (process.still_running) {
+    problems.push_back(fmt::format(
+        "process {} outlived the command and still runs; what it writes from now on is not counted",
+        process.pid));
+    return;
+  }
+  std::string what = fmt::format(
+      "process {} did not end in order (killed, crashed, or left by _exit)", process.pid);
+  if (const uint64_t lost = process.lost(); lost > 0 && !dry_run)
+    what += fmt::format("; {} it had announced did not arrive", count_text(lost, "tensor"));
+  if (const uint64_t lost = process.lost_records(); lost > 0 && !dry_run)
+    what += fmt::format("; {} of parameters, tiling or topologies did not arrive",
+                        count_text(lost, "file"));
+  // Forked workers of Python leave by _exit: the command is content, and nothing is missing.
+  const bool harmless =
+      outcome.end.child.status() == 0 && process.lost() == 0 && process.lost_records() == 0;
+  (harmless ? outcome.notes : problems)
+      .push_back(harmless ? what + "; all it had announced is there" : what);
+}
+
+void judge_failures(const Outcome& outcome, const Ledger& counts,
+                    std::vector<std::string>& problems) {
+  std::string what;
+  const auto add = [&](uint64_t count, const std::string& name) {
+    if (count > 0) what += (what.empty() ? "" : ", ") + count_text(count, name);
+  };
+  add(counts.failed, "tensor");
+  add(counts.records_failed, "other file");
+  add(counts.lines_failed, "line");
+  if (!what.empty())
+    problems.push_back(
+        what + " could not be stored; the first time: " + failure_text(counts, outcome.dump));
+}
+
+}  // namespace
+
+std::string why_nobody_called(const launch::Program& program, const RecordingEnd& recording,
+                              const std::optional<launch::AtbLibrary>& atb) {
+  const launch::ChildEnd& end = recording.child;
+  if (!recording.run.still_running.empty())
+    return fmt::format(
+        "the command has ended, but process {} that it started still runs and has not called the "
+        "probe yet; start what is to be recorded in the foreground",
+        recording.run.still_running.front());
+  if (program.obstacle != launch::Obstacle::kNone)
+    return launch::obstacle_text(program) + "; no process of the command could be recorded";
+  std::string out = "no process of the command called the probe";
+  if (end.status() != 0) out += ", and it " + end_text(end) + " (see its own messages above)";
+  if (!atb)
+    return out +
+           ": libatb was not found; is ATB_HOME_PATH set (source the acceleration library's "
+           "set_env.sh), and does the command use it at all?";
+  if (!atb->probe) return out + ": " + atb->path + " cannot be looked into (" + atb->problem + ")";
+  if (!atb->probe->any())
+    return out + ": " + atb->path +
+           " has no probe interface, so that this version cannot be recorded";
+  return out +
+         ": does it use the acceleration library? Programs started through setuid or static "
+         "launchers, in containers, or that load libatb with RTLD_DEEPBIND are out of reach";
+}
+
+void judge(Outcome& outcome, const launch::Program& program,
+           std::optional<launch::AtbLibrary> (*atb)()) {
+  const Options& options = outcome.options;
+  const RecordedRun& run = outcome.end.run;
+  const Ledger counts = run.totals();
+  const bool torch = options.probe == Probe::kTorch;
+  auto& problems = outcome.problems;
+  if (run.processes.empty() && !problems.empty()) return;
+  if (run.processes.empty()) {
+    problems.push_back(torch ? why_nobody_called_torch(outcome.end)
+                             : why_nobody_called(program, outcome.end, atb()));
+    return;
+  }
+  for (const RecordedProcess& process : run.processes) judge_process(process, outcome);
+  judge_failures(outcome, counts, problems);
+  for (const RecordedProcess& process : run.processes)
+    if (process.replaced > 0)
+      outcome.notes.push_back(fmt::format(
+          "process {} wrote {} that are no longer there: later ones of the same name have replaced "
+          "them, because operations were executed more than once for each set-up, or somebody "
+          "moved "
+          "them",
+          process.pid, count_text(process.replaced, "tensor")));
+  if (options.wants("tensor") && counts.announced == 0 && !outcome.torch.only_statistics)
+    problems.push_back(torch ? why_no_torch_tensor(options, counts)
+                             : why_no_tensor(options, counts));
+  const bool trees =
+      (options.wants("model") || options.wants("layer")) && !outcome.torch.folders.empty();
+  if (!options.wants("tensor") && !outcome.files.any() && !trees && !options.dry_run)
+    problems.push_back("the command reported nothing of what --type asks for");
+
+  uint64_t last = 0;
+  for (const Rounds& range : options.rounds) last = std::max(last, range.second);
+  if (options.wants("tensor") && counts.rounds_wanted > 0 && counts.highest_round < last)
+    outcome.notes.push_back(fmt::format(
+        "-er asks for rounds up to {}, the command ended in round {}", last, counts.highest_round));
+}
+
+}  // namespace ait::dump

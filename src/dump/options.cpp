@@ -1,0 +1,18 @@
+#include "dump/options.h"
+
+#include <algorithm>
+
+namespace ait::dump {
+
+bool Options::wants(std::string_view type) const {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+std::string rounds_text(const std::vector<Rounds>& rounds) {
+  std::string out;
+  for (const auto& [first, last] : rounds)
+    out += (out.empty() ? "" : ",") + std::to_string(first) + "," + std::to_string(last);
+  return out;
+}
+
+}  // namespace ait::dump

@@ -1,0 +1,40 @@
+// What is to be recorded of a command.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ait::dump {
+
+using Rounds = std::pair<uint64_t, uint64_t>;  // first and last
+
+enum class Probe : uint8_t { kAtb, kTorch };
+
+struct Options {
+  std::vector<std::string> command;  // at least one word
+  Probe probe = Probe::kAtb;
+  std::vector<std::string> types = {"tensor"};  // each once, as asked for; `model` brings `layer`
+  bool only_description = false;
+  std::string ids;  // "2,3_1"; empty: all
+  std::vector<Rounds> rounds = {{0, 0}};
+  bool children = true;
+  int time = 1;                // 0 before, 1 after, 2 both
+  std::string operation_name;  // lower case, "self,linear"; empty: all
+  bool tiling = false;
+  int part = 2;  // 0 inputs, 1 outputs, 2 both
+  std::string output = ".";
+  std::optional<int> device;
+  std::string log_level = "info";
+  bool dry_run = false;
+
+  bool wants(std::string_view type) const;
+};
+
+// "3,5,7,7"
+std::string rounds_text(const std::vector<Rounds>& rounds);
+
+}  // namespace ait::dump

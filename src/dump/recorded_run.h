@@ -1,0 +1,60 @@
+// What the processes of a command did, by the ledgers they left in the run's scratch folder.
+//
+//   RecordedRun run = read_run(scratch);
+//   for (RecordedProcess& process : run.processes)
+//     if (!process.ended) repair(…);
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "record/ledger.h"
+
+namespace ait::dump {
+
+struct RecordedProcess {
+  uint64_t pid = 0;
+  bool ended = false;          // in order, with everything dealt with
+  bool still_running = false;  // outlived the command
+  record::Ledger counts;       // of all programs that had this pid one after another
+  uint64_t replaced = 0;       // tensors written whose files later ones of the same name have taken
+
+  // Announced, but neither written nor failed.
+  uint64_t lost() const;
+  uint64_t lost_records() const;
+};
+
+struct RecordedRun {
+  std::vector<RecordedProcess> processes;  // in the order of their pids
+  std::vector<uint64_t> still_running;     // of the command, whether they called the probe or not
+
+  record::Ledger totals() const;
+};
+
+// Every process that called the probe. A ledger that cannot be read belongs to a process that was
+// killed while it made it: it has called, and nothing else is known.
+RecordedRun read_run(const std::string& scratch);
+
+// Waits for processes of the command that outlive it, but not beyond the deadline.
+void wait_for_processes(const std::string& scratch, std::chrono::steady_clock::time_point deadline);
+
+// Adds the counts of one ledger to another; the first failure stays.
+void add_counts(record::Ledger& sum, const record::Ledger& counts);
+
+// After a process was killed: removes its half-written files and the half of a last line in its
+// tables, and counts its tensors that are really there instead of believing the ledger. `since` is
+// when the run began: a process of an earlier run may have had the same pid.
+void repair(const std::string& dump, const std::string& timestamp,
+            std::filesystem::file_time_type since, RecordedProcess& process);
+
+// After a process that ended in order: what it has written more than once counts once.
+void count_replaced(const std::string& dump, std::filesystem::file_time_type since,
+                    RecordedProcess& process);
+
+// Whether the file's last line had no end and was cut off. An empty file goes altogether.
+bool cut_off_half_line(const std::string& path);
+
+}  // namespace ait::dump

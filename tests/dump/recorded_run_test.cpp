@@ -1,0 +1,131 @@
+#include "dump/recorded_run.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "../launch/scratch_folder.h"
+
+namespace ait::dump {
+namespace {
+
+using ait::ScratchFolder;
+namespace fs = std::filesystem;
+using record::Ledger;
+
+// A process that cannot exist: pids end at 2^22.
+constexpr uint64_t kNobody = 99'000'001;
+
+std::string bytes_of(const Ledger& ledger) {
+  return {reinterpret_cast<const char*>(&ledger), sizeof ledger};
+}
+
+Ledger ledger(uint64_t announced, uint64_t written, uint64_t ended) {
+  Ledger out;
+  out.magic = Ledger::kMagic;
+  out.announced = announced;
+  out.written = written;
+  out.ended = ended;
+  return out;
+}
+
+void put(const ScratchFolder& folder, uint64_t pid, int n, const Ledger& content) {
+  folder.file(std::to_string(pid) + "." + std::to_string(n) + ".ledger", bytes_of(content));
+}
+
+TEST(ReadRun, AddsUpTheProgramsOfAProcessAndTheProcesses) {
+  const ScratchFolder folder;
+  Ledger first = ledger(10, 9, 1);
+  first.highest_round = 7;
+  Ledger second = ledger(5, 5, 1);
+  second.failure_number = 28;
+  std::snprintf(second.failure_path, sizeof second.failure_path, "/x");
+  put(folder, kNobody, 0, first);
+  put(folder, kNobody, 1, second);
+  put(folder, kNobody + 1, 0, ledger(1, 1, 0));
+  folder.file(std::to_string(kNobody) + ".graph.000000.json", "not a ledger");
+  const RecordedRun run = read_run(folder.path());
+  ASSERT_EQ(run.processes.size(), 2U);
+  EXPECT_EQ(run.processes[0].pid, kNobody);
+  EXPECT_TRUE(run.processes[0].ended);
+  EXPECT_EQ(run.processes[0].counts.announced, 15U);
+  EXPECT_EQ(run.processes[0].lost(), 1U);
+  EXPECT_FALSE(run.processes[1].ended);
+  EXPECT_FALSE(run.processes[1].still_running);
+  EXPECT_EQ(run.totals().announced, 16U);
+  EXPECT_EQ(run.totals().highest_round, 7U);
+  EXPECT_EQ(run.totals().failure_number, 28U);
+  EXPECT_STREQ(run.totals().failure_path, "/x");
+}
+
+TEST(ReadRun, CountsAProcessWhoseLedgerIsHalfMade) {
+  const ScratchFolder folder;
+  folder.file(std::to_string(kNobody) + ".0.ledger", "");
+  const RecordedRun run = read_run(folder.path());
+  ASSERT_EQ(run.processes.size(), 1U);
+  EXPECT_FALSE(run.processes[0].ended);
+}
+
+TEST(ReadRun, IsNotEndedIfAnyOfItsProgramsIsNot) {
+  const ScratchFolder folder;
+  put(folder, kNobody, 0, ledger(1, 1, 0));
+  put(folder, kNobody, 1, ledger(1, 1, 1));
+  EXPECT_FALSE(read_run(folder.path()).processes[0].ended);
+}
+
+TEST(ReadRun, DoesNotTakeAnotherProcessWithThatPidForARunningOne) {
+  const ScratchFolder folder;
+  put(folder, static_cast<uint64_t>(::getpid()), 0, ledger(1, 1, 0));
+  EXPECT_FALSE(read_run(folder.path()).processes[0].still_running);
+}
+
+TEST(Repair, RemovesHalvesAndCountsWhatIsThere) {
+  const ScratchFolder folder;
+  const std::string pid = std::to_string(kNobody);
+  const std::string mine = "tensors/0_" + pid + "/0/1_Op/after/";
+  folder.file(mine + "intensor0.bin", "12345");
+  folder.file(mine + "outtensor0.bin", "123");
+  folder.file(mine + "op_param.json", "{}");
+  const std::string half = folder.file(mine + ".outtensor1.bin." + pid + "-7.tmp", "1");
+  const std::string foreign = folder.file(mine + ".outtensor1.bin.1" + pid + "-7.tmp", "1");
+  folder.file("tensors/0_1/0/1_Op/after/intensor0.bin", "other process");
+  const std::string table = folder.file("operation_io_tensors/" + pid + "/operation_tensors_0.csv",
+                                        "header\nrow\nhalf a r");
+  const std::string text =
+      folder.file("cpu_profiling/20250102_030405/operation_statistic_0.txt", "[a]:b\n[c]");
+  RecordedProcess process;
+  process.pid = kNobody;
+  process.counts = ledger(9, 8, 0);
+  repair(folder.path(), "20250102_030405", fs::file_time_type::min(), process);
+  EXPECT_EQ(process.counts.written, 2U);
+  EXPECT_EQ(process.counts.written_bytes, 8U);
+  EXPECT_EQ(process.lost(), 7U);
+  EXPECT_FALSE(fs::exists(half));
+  EXPECT_TRUE(fs::exists(foreign));
+  EXPECT_EQ(content_of(table), "header\nrow\n");
+  EXPECT_EQ(content_of(text), "[a]:b\n");
+}
+
+TEST(Repair, LeavesAnEarlierRunsTensorsOutOfTheCount) {
+  const ScratchFolder folder;
+  const std::string mine = "tensors/0_" + std::to_string(kNobody) + "/0/";
+  const std::string old = folder.file(mine + "old.bin", "1");
+  folder.file(mine + "new.bin", "1");
+  const auto now = fs::last_write_time(folder / (mine + "new.bin"));
+  fs::last_write_time(old, now - std::chrono::seconds(10));
+  RecordedProcess process;
+  process.pid = kNobody;
+  repair(folder.path(), "x", now - std::chrono::seconds(5), process);
+  EXPECT_EQ(process.counts.written, 1U);
+}
+
+TEST(CutOffHalfLine, LeavesWholeLinesAlone) {
+  const ScratchFolder folder;
+  EXPECT_FALSE(cut_off_half_line(folder.file("whole", "a\nb\n")));
+  EXPECT_EQ(content_of(folder / "whole"), "a\nb\n");
+  EXPECT_TRUE(cut_off_half_line(folder.file("none", "half")));
+  EXPECT_FALSE(fs::exists(folder / "none"));
+  EXPECT_FALSE(cut_off_half_line(folder / "missing"));
+}
+
+}  // namespace
+}  // namespace ait::dump
