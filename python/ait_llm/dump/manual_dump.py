@@ -14,13 +14,13 @@ import functools
 import logging
 import operator
 import os
-import re
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Union
 
 from ait_llm import _native
 from ait_llm._errors import AitError
+from ait_llm._file_names import file_name
 from ait_llm._tensor import _is_torch_tensor, operand_of
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ MAX_QUEUED_BYTES = 64 << 20
 """How much may wait to be written before dump_data waits, too."""
 
 _logger = logging.getLogger("ait_llm")
-# Not in a name: what would lead to another folder, and the sign that stands for what is not in a name.
-_UNSAFE = re.compile(r"[/%\x00-\x1f\x7f]")
 
 
 def dump_data(
@@ -167,10 +165,8 @@ def _text_of_id(given: Any) -> Optional[str]:
 
 
 def _file_name(text: str) -> str:
-    """An id as a part of a path: one name, inside its folder, and different ids have different names."""
-    name = _UNSAFE.sub(lambda found: f"%{ord(found.group()):02X}", text)
-    # ".", ".." and the files beside the folders of tokens.
-    return name.replace(".", "%2E") if name.startswith(".") or name == "metadata.json" else name
+    """The file beside the folders of tokens keeps its name."""
+    return "metadata%2Ejson" if text == "metadata.json" else file_name(text)
 
 
 _recorder = _ProcessRecorder()
