@@ -144,30 +144,6 @@ def simd_targets() -> List[str]: ...
 def simd_target() -> str: ...
 def set_simd_target(target: Optional[str]) -> None: ...
 
-# Data id, token id, path of the golden file, path of mine.
-_MappedPair = Tuple[bytes, bytes, bytes, bytes]
-
-class Recorder:
-    """Writes tensors in the background, each file whole or not at all. Memory is copied before submit returns."""
-
-    def __init__(self, max_queued_bytes: int) -> None: ...
-    def submit(self, path: bytes, tensor: Operand) -> None:
-        """The name's ending is the format: .bin, .npy, .pt, .pth."""
-    def submit_mapped(self, tensor: Operand, folder: bytes, entry: _MappedPair) -> None:
-        """Writes the entry's golden file, and when that is there, the entry into metadata.json in `folder`."""
-    def flush(self) -> None: ...
-    @property
-    def submitted(self) -> int: ...
-    @property
-    def written(self) -> int: ...
-    @property
-    def failed(self) -> int: ...
-    @property
-    def bytes_written(self) -> int: ...
-    @property
-    def first_failure(self) -> Optional[str]: ...
-
-def add_to_metadata(folder: bytes, entries: Sequence[_MappedPair]) -> None: ...
 def atb_json_to_onnx(json_path: bytes, level: int) -> Tuple[bytes, Optional[str]]:
     """The path of the file written, and why it has no shapes although there is a table of operations."""
 
@@ -208,12 +184,17 @@ class LentMemory:
     @property
     def bytes(self) -> int: ...
 
-class TorchRecorder:
-    """Writes tensors as torch.save would, in the background by several threads, each file whole or not at all."""
+# Data id, token id, path of the golden file, path of mine.
+_MappedPair = Tuple[bytes, bytes, bytes, bytes]
 
-    def __init__(self, max_queued_bytes: int, writers: int) -> None: ...
+class Recorder:
+    """Writes in the background by one or several threads, each file whole or not at all."""
+
+    def __init__(self, max_queued_bytes: int, writers: int = 1) -> None: ...
     def submit(self, account: Account, path: bytes, tensor: Operand) -> None:
-        """The memory may change as soon as this returns."""
+        """The name's ending is the format: .bin, .npy, .pt, .pth. The memory may change as soon as this returns."""
+    def submit_mapped(self, account: Account, tensor: Operand, folder: bytes, entry: _MappedPair) -> None:
+        """Writes the entry's golden file, and when that is there, the entry into metadata.json in `folder`."""
     def submit_lent(
         self, account: Account, path: bytes, lent: LentMemory, offset: int, dtype: str, shape: Sequence[int]
     ) -> None:
@@ -221,6 +202,10 @@ class TorchRecorder:
     def submit_text(self, account: Account, path: bytes, text: bytes) -> None:
         """Of several texts for one path the last wins."""
     def flush(self) -> None: ...
+    @property
+    def first_mapping_failure(self) -> Optional[str]: ...
+
+def add_to_metadata(folder: bytes, entries: Sequence[_MappedPair]) -> None: ...
 
 def note_round(number: int, wanted: bool) -> None:
     """For the summary of `ait llm dump`, as the next."""

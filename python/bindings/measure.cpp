@@ -13,6 +13,7 @@
 #include "errors.h"
 #include "metrics/compare.h"
 #include "operand.h"
+#include "report/number.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -142,6 +143,7 @@ void bind_simd(nb::module_& module) {
 }  // namespace
 
 void bind_measure(nb::module_& module) {
+  module.def("number_text", &report::number_text, "value"_a);
   bind_statistics(module);
   bind_comparison(module);
   bind_simd(module);

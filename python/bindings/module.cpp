@@ -10,7 +10,6 @@
 #include "measure.h"
 #include "operand.h"
 #include "recorder.h"
-#include "torch_recorder.h"
 
 NB_MODULE(_native, module) {
   module.doc() =
@@ -22,5 +21,4 @@ NB_MODULE(_native, module) {
   ait::python::bind_graph(module);
   ait::python::bind_measure(module);
   ait::python::bind_recorder(module);
-  ait::python::bind_torch_recorder(module);
 }

@@ -1,28 +1,30 @@
 #include "recorder.h"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <exception>
 #include <iterator>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "capture/manual_mapping.h"
+#include "account.h"
 #include "errors.h"
 #include "formats/write.h"
+#include "lent_memory.h"
 #include "operand.h"
+#include "pending_mappings.h"
 #include "record/writer.h"
 
 namespace nb = nanobind;
@@ -32,15 +34,14 @@ namespace ait::python {
 namespace {
 
 using capture::MappedPair;
-using Clock = std::chrono::steady_clock;
-
-// While files are written without a pause, the mapping follows them after this at the latest.
-constexpr auto kMappingDelay = std::chrono::milliseconds(100);
-// Of the time, the share that may be spent on the mapping is one in so many: it is written anew
-// each time, and grows.
-constexpr int kMappingShare = 10;
 
 std::string text_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+
+std::string checked_path(std::string path) {
+  if (path.find('\0') != std::string::npos)
+    throw Raised{Error(ErrorCode::kUsage, path) << "the path holds a zero byte"};
+  return path;
+}
 
 record::Encoding encoding_of(const std::string& path) {
   switch (formats::file_format_of(path).value_or(formats::FileFormat::kSafetensors)) {
@@ -56,119 +57,53 @@ record::Encoding encoding_of(const std::string& path) {
   throw Raised{Error(ErrorCode::kUsage, path) << "the name must end in .bin, .npy, .pt or .pth"};
 }
 
-// Where a pair is entered once its golden file is there.
-struct Mapping {
-  std::string folder;
-  MappedPair pair;
-};
+// One writer and how much was given to it that it has not finished.
+struct Lane {
+  record::Writer writer;
+  std::atomic<uint64_t> pending_bytes{0};
 
-// Entries that wait for metadata.json. Each names a file that is there already, so that a process
-// that dies at any moment leaves no entry without its file. Called by the writer's thread, which no
-// exception may leave.
-class PendingMappings {
- public:
-  void add(Mapping&& mapping) noexcept {
-    guarded([&] {
-      const std::lock_guard lock(mutex_);
-      pairs_[std::move(mapping.folder)].push_back(std::move(mapping.pair));
-    });
-    if (Clock::now() > due_.load() + kMappingDelay) write();
-  }
-
-  // As record::WriterOptions::idle wants it.
-  int write_when_due() noexcept {
-    const auto wait = due_.load() - Clock::now();
-    if (wait.count() > 0)
-      return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(wait).count());
-    write();
-    return -1;
-  }
-
-  void write() noexcept {
-    guarded([&] {
-      const std::lock_guard writing(writing_);
-      Pairs pairs;
-      {
-        const std::lock_guard lock(mutex_);
-        pairs.swap(pairs_);
-      }
-      if (pairs.empty()) return;
-      const auto start = Clock::now();
-      for (auto& [folder, added] : pairs) {
-        const auto result = capture::add_to_metadata(folder, added);
-        if (!result) try_again_later(folder, std::move(added), result.error());
-      }
-      const auto end = Clock::now();
-      due_ = end + (end - start) * (kMappingShare - 1);
-    });
-  }
-
-  std::optional<std::string> first_failure() const {
-    const std::lock_guard lock(mutex_);
-    return first_failure_;
-  }
-
- private:
-  using Pairs = std::map<std::string, std::vector<MappedPair>>;
-
-  template <typename Work>
-  void guarded(Work work) noexcept {
-    try {
-      work();
-    } catch (const std::exception& error) {  // no memory
-      const std::lock_guard lock(mutex_);
-      if (!first_failure_) first_failure_ = error.what();
-    }
-  }
-
-  // The disk may have room by then. What came meanwhile is newer.
-  void try_again_later(const std::string& folder, std::vector<MappedPair>&& pairs,
-                       const Error& error) {
-    const std::lock_guard lock(mutex_);
-    if (!first_failure_) first_failure_ = error.text();
-    auto& waiting = pairs_[folder];
-    waiting.insert(waiting.begin(), std::make_move_iterator(pairs.begin()),
-                   std::make_move_iterator(pairs.end()));
-  }
-
-  std::mutex writing_;  // one at a time; taken before the other
-  std::atomic<Clock::time_point> due_{Clock::time_point{}};
-  mutable std::mutex mutex_;
-  Pairs pairs_;
-  std::optional<std::string> first_failure_;
+  explicit Lane(const record::WriterOptions& options) : writer(options) {}
 };
 
 // What a job needs until it is done.
 struct Submission {
-  PendingMappings* mappings;
-  const TensorView* view;  // only while it is submitted
-  std::optional<Mapping> mapping;
-
-  Submission(PendingMappings* all, const TensorView* tensor, std::optional<Mapping> own)
-      : mappings(all), view(tensor), mapping(std::move(own)) {}
+  std::shared_ptr<Account> account;
+  const TensorView* view = nullptr;  // only while it is submitted
+  std::shared_ptr<LentMemory> lent{};
+  size_t offset = 0;  // in the lent memory
+  std::optional<Mapping> mapping{};
+  // Set when it is submitted.
+  PendingMappings* mappings = nullptr;
+  Lane* lane = nullptr;
+  uint64_t bytes = 0;
 
   static int fill(void* self, void* to) {
-    const TensorView& view = *static_cast<Submission*>(self)->view;
-    gather(view, 0, view.elements, static_cast<std::byte*>(to));
+    const TensorView& tensor = *static_cast<Submission*>(self)->view;
+    gather(tensor, 0, tensor.elements, static_cast<std::byte*>(to));
     return 0;
   }
 
-  static void done(void* self, const char*, record::WriteStatus status) {
-    const std::unique_ptr<Submission> submission(static_cast<Submission*>(self));
-    if (status.ok() && submission->mapping)
-      submission->mappings->add(*std::move(submission->mapping));
+  static void done(void* self, const char* path, record::WriteStatus status) {
+    const std::unique_ptr<Submission> job(static_cast<Submission*>(self));
+    job->account->finished(path, status, job->bytes);
+    job->lane->pending_bytes -= job->bytes;
+    if (job->mapping && status.ok()) job->mappings->add(*std::move(job->mapping));
+    if (!job->lent) return;
+    job->lent->give_back(job->offset, job->bytes);
+    job->lent->count_with_writer(-1);
   }
 };
 
 class Recorder {
  public:
-  explicit Recorder(size_t max_queued_bytes)
-      : writer_({.max_queued_bytes = max_queued_bytes,
-                 .idle =
-                     [](void* mappings) {
-                       return static_cast<PendingMappings*>(mappings)->write_when_due();
-                     },
-                 .idle_context = &mappings_}) {}
+  Recorder(size_t max_queued_bytes, size_t writers) {
+    const size_t lanes = std::max(writers, size_t{1});
+    for (size_t i = 0; i < lanes; ++i)
+      lanes_.push_back(
+          std::make_unique<Lane>(record::WriterOptions{.max_queued_bytes = max_queued_bytes / lanes,
+                                                       .idle = &Recorder::write_mappings_when_due,
+                                                       .idle_context = &mappings_}));
+  }
 
   // The last chance: whoever wants to hear of failures flushes before. A forked child has nothing
   // to say here, and its copies of the locks may be held for ever.
@@ -176,43 +111,101 @@ class Recorder {
     if (::getpid() == pid_) flush();
   }
 
-  void submit(const std::string& path, const Operand& operand, std::optional<Mapping> mapping) {
-    if (path.find('\0') != std::string::npos)
-      throw Raised{Error(ErrorCode::kUsage, path) << "the path holds a zero byte"};
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // Copies the tensor unless it is larger than what may wait; then it is written before this
+  // returns.
+  void submit(std::shared_ptr<Account> account, const std::string& path, const Operand& operand) {
+    submit_tensor(path, operand, idlest(), {.account = std::move(account)});
+  }
+
+  // Of several for one path the last wins, and its mapping: all go through one writer.
+  void submit_mapped(std::shared_ptr<Account> account, const Operand& operand, Mapping mapping) {
+    const std::string path = checked_path(mapping.pair.golden_path);
+    submit_tensor(path, operand, *lanes_.front(),
+                  {.account = std::move(account), .mapping = std::move(mapping)});
+  }
+
+  // Writes from memory that `lent` has reserved at `offset`, and gives it back.
+  void submit_lent(std::shared_ptr<Account> account, const std::string& path,
+                   std::shared_ptr<LentMemory> lent, size_t offset, DType dtype,
+                   const Shape& shape) {
+    const auto elements = count_elements(shape);
+    if (!elements || *elements > lent->bytes() / size_bytes(dtype) ||
+        offset > lent->bytes() - *elements * size_bytes(dtype))
+      throw Raised{Error(ErrorCode::kUsage, path) << "the tensor is not inside the lent memory"};
+    record::Job job;
+    job.path = path.c_str();
+    job.encoding = encoding_of(path);
+    job.image = image_of(dtype, shape, lent->at(offset), *elements * size_bytes(dtype));
+    job.borrowed = true;
+    lent->count_with_writer(1);
+    submit(job, idlest(),
+           {.account = std::move(account), .lent = std::move(lent), .offset = offset});
+  }
+
+  // A text file. Of several for one path the last wins: all go through one writer.
+  void submit_text(std::shared_ptr<Account> account, const std::string& path,
+                   const std::string& text) {
+    record::Job job;
+    job.path = path.c_str();
+    job.encoding = record::Encoding::kBytes;
+    job.image = {record::ElementType::kUInt8, nullptr, 0, text.data(), text.size()};
+    submit(job, *lanes_.front(), {.account = std::move(account)});
+  }
+
+  void flush() {
+    for (const auto& lane : lanes_) lane->writer.flush();
+    mappings_.write();
+  }
+
+  // The files are on their accounts.
+  std::optional<std::string> first_mapping_failure() const { return mappings_.first_failure(); }
+
+ private:
+  static int write_mappings_when_due(void* mappings) {
+    return static_cast<PendingMappings*>(mappings)->write_when_due();
+  }
+
+  static record::TensorImage image_of(DType dtype, std::span<const int64_t> shape, const void* data,
+                                      size_t bytes) {
+    return {static_cast<record::ElementType>(dtype), shape.data(), shape.size(), data, bytes};
+  }
+
+  Lane& idlest() const {
+    return **std::min_element(lanes_.begin(), lanes_.end(), [](const auto& one, const auto& other) {
+      return one->pending_bytes < other->pending_bytes;
+    });
+  }
+
+  void submit_tensor(const std::string& path, const Operand& operand, Lane& lane,
+                     Submission submission) {
     const TensorView view = operand.view();
     record::Job job;
     job.path = path.c_str();
     job.encoding = encoding_of(path);
-    job.image = {static_cast<record::ElementType>(view.dtype), view.shape.data(), view.shape.size(),
-                 view.data, view.bytes()};
+    job.image = image_of(view.dtype, view.shape, view.data, view.bytes());
     // A plain tensor that is too large for the queue is then written from where it is.
     if (!view.plain()) job.fill = &Submission::fill;
+    submission.view = &view;
+    submit(job, lane, std::move(submission));
+  }
+
+  void submit(record::Job& job, Lane& lane, Submission submission) {
+    submission.mappings = &mappings_;
+    submission.lane = &lane;
+    submission.bytes = job.image.bytes;
+    lane.pending_bytes += job.image.bytes;
+    submission.account->submitted(job.image.bytes);
     job.done = &Submission::done;
-    job.context = std::make_unique<Submission>(&mappings_, &view, std::move(mapping)).release();
-    writer_.submit(job);
+    job.context = std::make_unique<Submission>(std::move(submission)).release();
+    lane.writer.submit(job);
   }
 
-  void flush() {
-    writer_.flush();
-    mappings_.write();
-  }
-
-  record::WriterCounters counters() const { return writer_.counters(); }
-
-  // One sentence, of tensors rather than mappings if both have failed.
-  std::optional<std::string> first_failure() const {
-    const auto counters = writer_.counters();
-    if (counters.first_failure.ok()) return mappings_.first_failure();
-    return (Error(ErrorCode::kUnwritable, counters.first_failed_path)
-            << "cannot " << counters.first_failure.step << ": "
-            << system_message(counters.first_failure.error_number))
-        .text();
-  }
-
- private:
   const pid_t pid_ = ::getpid();
-  PendingMappings mappings_;  // outlives the writer's thread
-  record::Writer writer_;
+  PendingMappings mappings_;  // outlives the writers' threads
+  std::vector<std::unique_ptr<Lane>> lanes_;
 };
 
 using Entry = std::tuple<nb::bytes, nb::bytes, nb::bytes, nb::bytes>;
@@ -222,37 +215,94 @@ MappedPair pair_of(const Entry& entry) {
   return {text_of(data_id), text_of(token_id), text_of(golden), text_of(actual)};
 }
 
+nb::object optional_text(const std::optional<std::string>& text) {
+  return text ? decoded(*text) : nb::none();
+}
+
+void bind_account(nb::module_& module) {
+  nb::enum_<Account::Kind>(module, "AccountKind")
+      .value("PRIVATE", Account::Kind::kPrivate)
+      .value("TENSORS", Account::Kind::kTensors)
+      .value("RECORDS", Account::Kind::kRecords);
+  nb::class_<Account>(module, "Account")
+      .def(nb::init<Account::Kind>(), "kind"_a = Account::Kind::kPrivate)
+      .def_prop_ro("submitted", &Account::submitted_count)
+      .def_prop_ro("submitted_bytes", &Account::submitted_bytes)
+      .def_prop_ro("written", &Account::written)
+      .def_prop_ro("written_bytes", &Account::written_bytes)
+      .def_prop_ro("failed", &Account::failed)
+      .def_prop_ro("first_failure",
+                   [](const Account& self) { return optional_text(self.first_failure()); });
+  module.def(
+      "note_round",
+      [](uint64_t number, bool wanted) {
+        record::Ledger* ledger = launchers_ledger();
+        if (ledger == nullptr) return;
+        record::add(ledger->rounds_asked, 1);
+        if (wanted) record::add(ledger->rounds_wanted, 1);
+        record::raise_to(ledger->highest_round, number);
+      },
+      "number"_a, "wanted"_a);
+  module.def("note_end", [] {
+    if (record::Ledger* ledger = launchers_ledger(); ledger != nullptr)
+      __atomic_store_n(&ledger->ended, 1, __ATOMIC_RELEASE);
+  });
+}
+
 }  // namespace
 
 void bind_recorder(nb::module_& module) {
+  bind_account(module);
+  nb::class_<LentMemory>(module, "LentMemory")
+      .def(nb::init<uintptr_t, size_t>(), "address"_a, "bytes"_a)
+      .def("reserve", &LentMemory::reserve, "bytes"_a)
+      .def("give_back", &LentMemory::give_back, "offset"_a, "bytes"_a)
+      .def("wait", &LentMemory::wait, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("bytes", &LentMemory::bytes);
   nb::class_<Recorder>(module, "Recorder")
-      .def(nb::init<size_t>(), "max_queued_bytes"_a)
+      .def(nb::init<size_t, size_t>(), "max_queued_bytes"_a, "writers"_a = 1)
       .def(
           "submit",
-          [](Recorder& self, const nb::bytes& path, const Operand& operand) {
-            const std::string file = text_of(path);
+          [](Recorder& self, std::shared_ptr<Account> account, const nb::bytes& path,
+             const Operand& tensor) {
+            const std::string file = checked_path(text_of(path));
             const nb::gil_scoped_release unlocked;
-            self.submit(file, operand, std::nullopt);
+            self.submit(std::move(account), file, tensor);
           },
-          "path"_a, "tensor"_a)
+          "account"_a, "path"_a, "tensor"_a)
       .def(
           "submit_mapped",
-          [](Recorder& self, const Operand& operand, const nb::bytes& folder, const Entry& entry) {
+          [](Recorder& self, std::shared_ptr<Account> account, const Operand& tensor,
+             const nb::bytes& folder, const Entry& entry) {
             Mapping mapping{text_of(folder), pair_of(entry)};
-            const std::string file = mapping.pair.golden_path;
             const nb::gil_scoped_release unlocked;
-            self.submit(file, operand, std::move(mapping));
+            self.submit_mapped(std::move(account), tensor, std::move(mapping));
           },
-          "tensor"_a, "folder"_a, "entry"_a)
+          "account"_a, "tensor"_a, "folder"_a, "entry"_a)
+      .def(
+          "submit_lent",
+          [](Recorder& self, std::shared_ptr<Account> account, const nb::bytes& path,
+             std::shared_ptr<LentMemory> lent, size_t offset, std::string_view dtype,
+             const Shape& shape) {
+            const std::string file = checked_path(text_of(path));
+            const DType type = dtype_named(dtype);
+            const nb::gil_scoped_release unlocked;
+            self.submit_lent(std::move(account), file, std::move(lent), offset, type, shape);
+          },
+          "account"_a, "path"_a, "lent"_a, "offset"_a, "dtype"_a, "shape"_a)
+      .def(
+          "submit_text",
+          [](Recorder& self, std::shared_ptr<Account> account, const nb::bytes& path,
+             const nb::bytes& text) {
+            const std::string file = checked_path(text_of(path));
+            const std::string content = text_of(text);
+            const nb::gil_scoped_release unlocked;
+            self.submit_text(std::move(account), file, content);
+          },
+          "account"_a, "path"_a, "text"_a)
       .def("flush", &Recorder::flush, nb::call_guard<nb::gil_scoped_release>())
-      .def_prop_ro("submitted", [](const Recorder& self) { return self.counters().submitted; })
-      .def_prop_ro("written", [](const Recorder& self) { return self.counters().written; })
-      .def_prop_ro("failed", [](const Recorder& self) { return self.counters().failed; })
-      .def_prop_ro("bytes_written",
-                   [](const Recorder& self) { return self.counters().bytes_written; })
-      .def_prop_ro("first_failure", [](const Recorder& self) -> nb::object {
-        const auto failure = self.first_failure();
-        return failure ? decoded(*failure) : nb::none();
+      .def_prop_ro("first_mapping_failure", [](const Recorder& self) {
+        return optional_text(self.first_mapping_failure());
       });
   module.def(
       "add_to_metadata",

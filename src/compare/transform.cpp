@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/mapped_file.h"
-#include "match/sample.h"
+#include "metrics/elements.h"
 
 namespace ait::compare {
 namespace {
@@ -150,7 +150,7 @@ Result<Tensor> sum(std::span<const Tensor> parts) {
           const size_t count = std::min(kStretchElements, elements - first);
           std::fill_n(total.begin(), count, 0.0);
           for (const Tensor& part : parts) {
-            match::read_elements(part.view(), first, count, values);
+            metrics::read_elements(part.view(), first, count, values);
             for (size_t i = 0; i < count; ++i) total[i] += values[i];
           }
           for (size_t i = 0; i < count; ++i) {

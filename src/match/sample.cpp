@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "formats/registry.h"
-#include "metrics/kernels.h"
+#include "metrics/elements.h"
 
 namespace ait::match {
 namespace {
@@ -58,7 +58,7 @@ std::optional<Tensor> load(const capture::TensorRecord& record) {
 
 std::vector<float> read_row(const TensorView& view, size_t first, size_t columns) {
   std::vector<double> wide;
-  read_elements(view, first, columns, wide);
+  metrics::read_elements(view, first, columns, wide);
   return {wide.begin(), wide.begin() + static_cast<ptrdiff_t>(columns)};
 }
 
@@ -111,16 +111,6 @@ double row_distance(const float* a, const float* b, size_t columns, size_t& elem
 }
 
 }  // namespace
-
-void read_elements(const TensorView& view, size_t first, size_t count, std::vector<double>& out) {
-  // The kernels read and write whole vectors, up to a block.
-  constexpr size_t kSlack = 64;
-  constexpr size_t kWidestElement = 8;
-  std::vector<std::byte> raw((count + kSlack) * kWidestElement);
-  out.resize(std::max(out.size(), count + kSlack));
-  gather(view, first, count, raw.data());
-  metrics::decode_f64(view.dtype, raw.data(), count, out.data());
-}
 
 Tokens guess_tokens(std::span<const Shape> shapes, capture::Traits::Batch batch) {
   const bool apart = batch == capture::Traits::Batch::kApart;

@@ -48,9 +48,6 @@ std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tok
                                   bool heads_first = false);
 std::optional<Shape> read_shape(const capture::TensorRecord& record);
 
-// Elements [first, first + count) in row-major order, as doubles. `out` holds at least these.
-void read_elements(const TensorView& view, size_t first, size_t count, std::vector<double>& out);
-
 // How far two stretches of rows are apart.
 struct Distance {
   // |a - b| / max(|a|, |b|) of a row, the median over rows: one token with outliers (the first one

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "match/sample.h"
+#include "metrics/elements.h"
 #include "tensors.h"
 
 namespace ait::compare {
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 std::vector<float> values(const Tensor& tensor) {
   std::vector<double> wide;
-  match::read_elements(tensor.view(), 0, tensor.elements(), wide);
+  metrics::read_elements(tensor.view(), 0, tensor.elements(), wide);
   return {wide.begin(), wide.begin() + static_cast<ptrdiff_t>(tensor.elements())};
 }
 

@@ -18,7 +18,7 @@ def load(path):
 
 
 def test_an_account_knows_what_became_of_its_files_and_of_no_others(tmp_path):
-    recorder = _native.TorchRecorder(1 << 20, 2)
+    recorder = _native.Recorder(1 << 20, 2)
     (tmp_path / "file").write_text("in the way")
     good, bad = _native.Account(), _native.Account()
     for index in range(10):
@@ -35,7 +35,7 @@ def test_an_account_knows_what_became_of_its_files_and_of_no_others(tmp_path):
 
 
 def test_of_several_texts_for_one_path_the_last_wins(tmp_path):
-    recorder = _native.TorchRecorder(1 << 20, 4)
+    recorder = _native.Recorder(1 << 20, 4)
     for index in range(200):
         recorder.submit_text(_native.Account(), os.fsencode(tmp_path / "x.json"), b"%d" % index)
     recorder.flush()
@@ -43,7 +43,7 @@ def test_of_several_texts_for_one_path_the_last_wins(tmp_path):
 
 
 def test_tensors_larger_than_what_may_wait_are_written(tmp_path):
-    recorder = _native.TorchRecorder(1 << 16, 2)
+    recorder = _native.Recorder(1 << 16, 2)
     tensors = [torch.arange(100_000), torch.arange(100_000).reshape(100, 1000).t()]
     for index, tensor in enumerate(tensors):
         recorder.submit(_native.Account(), os.fsencode(tmp_path / f"{index}.pth"), operand(tensor))
@@ -79,7 +79,7 @@ def test_lent_memory_never_lends_a_byte_twice_and_gets_all_back():
 
 
 def test_memory_that_was_not_lent_is_refused():
-    recorder, account = _native.TorchRecorder(1 << 20, 1), _native.Account()
+    recorder, account = _native.Recorder(1 << 20, 1), _native.Account()
     lent = _native.LentMemory(1 << 20, 4096)
     for offset, dtype, shape in [
         (0, "float32", [1025]),
@@ -140,7 +140,7 @@ def lane(monkeypatch):
 
 
 def test_tensors_pass_through_page_locked_memory_whatever_their_type_and_order(lane, tmp_path):
-    recorder, account = _native.TorchRecorder(1 << 20, 2), _native.Account()
+    recorder, account = _native.Recorder(1 << 20, 2), _native.Account()
     generator = random.Random(7)
     expected = {}
     for index in range(300):
@@ -165,12 +165,12 @@ def test_tensors_pass_through_page_locked_memory_whatever_their_type_and_order(l
 
 
 def test_a_tensor_larger_than_the_page_locked_memory_goes_another_way(lane):
-    recorder = _native.TorchRecorder(1 << 20, 1)
+    recorder = _native.Recorder(1 << 20, 1)
     assert not lane.submit(recorder, _native.Account(), b"/nowhere/x.pth", torch.zeros(1 << 20))
 
 
 def test_a_copy_that_fails_gives_its_memory_back(lane, monkeypatch):
-    recorder = _native.TorchRecorder(1 << 20, 1)
+    recorder = _native.Recorder(1 << 20, 1)
     monkeypatch.setattr(Device, "current_stream", lambda device: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         lane.submit(recorder, _native.Account(), b"/nowhere/x.pth", torch.zeros(100))

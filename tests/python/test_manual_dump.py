@@ -514,14 +514,15 @@ def test_importing_dump_data_does_not_import_torch():
 
 
 def test_the_recorder_counts(tmp_path):
-    recorder = _native.Recorder(1 << 20)
+    recorder, account = _native.Recorder(1 << 20), _native.Account()
     operand = ait_llm._tensor.operand_of(torch.zeros(4, dtype=torch.bfloat16))
     for name in ("x.bin", "x.pth", "x.npy"):  # numpy has no bfloat16
-        recorder.submit(os.fsencode(tmp_path / name), operand)
+        recorder.submit(account, os.fsencode(tmp_path / name), operand)
     recorder.flush()
-    assert (recorder.submitted, recorder.written, recorder.failed) == (3, 2, 1)
-    assert recorder.bytes_written == sum((tmp_path / name).stat().st_size for name in ("x.bin", "x.pth"))
-    assert recorder.first_failure.startswith(str(tmp_path / "x.npy"))
+    assert (account.submitted, account.written, account.failed) == (3, 2, 1)
+    assert (account.submitted_bytes, account.written_bytes) == (24, 16)
+    assert account.first_failure.startswith(str(tmp_path / "x.npy"))
+    assert recorder.first_mapping_failure is None
     with pytest.raises(ait_llm.AitError):
-        recorder.submit(b"x.safetensors", operand)
+        recorder.submit(account, b"x.safetensors", operand)
     same(ait_llm.load(tmp_path / "x.bin").torch(), torch.zeros(4, dtype=torch.bfloat16))

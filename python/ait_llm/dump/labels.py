@@ -18,7 +18,6 @@ import itertools
 import json
 import logging
 import os
-import re
 import sys
 import threading
 import time
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Set
 
 import ait_llm
 from ait_llm._errors import AitError
+from ait_llm._file_names import file_name
 from ait_llm._tensor import _is_torch_tensor
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ _numbers = itertools.count()
 _tasks = itertools.count()
 _lock = threading.Lock()
 _announced: Set[str] = set()
-# Not in a file's name: what would lead to another folder, and the sign that stands for what is not in a name.
-_UNSAFE = re.compile(r"[/%\x00-\x1f\x7f]")
 
 
 def gen_id() -> str:
@@ -96,13 +94,13 @@ def _note(source: str, data_id: str, tensor: Any, tensor_path: Optional[str]) ->
     if tensor is not None:
         kept = os.path.join(folder, f"{os.getpid()}_cmp_dump_data", f"{source}_tensor")
         os.makedirs(kept, _FOLDER_MODE, exist_ok=True)
-        label["path"] = os.path.join(kept, f"{_file_name(data_id)}_tensor.bin")
+        label["path"] = os.path.join(kept, f"{file_name(data_id)}_tensor.bin")
         ait_llm.save(label["path"], tensor.detach().cpu())
     else:
         home = os.path.abspath(os.environ.get("ACLTRANSFORMER_HOME_PATH") or ".")
         label["path"] = os.path.join(home, "tensors", str(os.getpid()), task, str(tensor_path))
     line = json.dumps(label) + "\n"
-    path = os.path.join(folder, f"{_file_name(task)}_labels.jsonl")
+    path = os.path.join(folder, f"{file_name(task)}_labels.jsonl")
     with _lock:
         # One write of one line: processes that share a task do not get into each other's.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _FILE_MODE)
@@ -132,8 +130,3 @@ def _announce(folder: str) -> None:
         f"ait_llm: labels are kept in {folder}; compare them with: ait debug compare aclcmp --labels {folder}",
         file=sys.stderr,
     )
-
-
-def _file_name(text: str) -> str:
-    name = _UNSAFE.sub(lambda found: f"%{ord(found.group()):02X}", text)
-    return name.replace(".", "%2E") if name in ("", ".", "..") else name

@@ -14,13 +14,13 @@ import functools
 import logging
 import operator
 import os
-import re
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Union
 
 from ait_llm import _native
 from ait_llm._errors import AitError
+from ait_llm._file_names import file_name
 from ait_llm._tensor import _is_torch_tensor, operand_of
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ MAX_QUEUED_BYTES = 64 << 20
 """How much may wait to be written before dump_data waits, too."""
 
 _logger = logging.getLogger("ait_llm")
-# Not in a name: what would lead to another folder, and the sign that stands for what is not in a name.
-_UNSAFE = re.compile(r"[/%\x00-\x1f\x7f]")
 
 
 def dump_data(
@@ -100,7 +98,7 @@ def _submit(token: str, data: str, golden: torch.Tensor, my_path: Any, output_pa
     folder = os.path.join(os.path.abspath(output_path), "ait_dump", f"{os.getpid()}_{device_id}", "golden_tensor")
     golden_path = os.path.join(folder, _file_name(token), f"{_file_name(data)}_tensor.pth")
     entry = (data.encode(), token.encode(), os.fsencode(golden_path), os.fsencode(os.path.abspath(my_path)))
-    _recorder.get().submit_mapped(operand_of(golden), os.fsencode(folder), entry)
+    _recorder.submit(operand_of(golden), os.fsencode(folder), entry)
     _recorder.report()
 
 
@@ -113,14 +111,16 @@ class _ProcessRecorder:
     def start_over(self) -> None:
         self._lock = threading.Lock()
         self._native: Optional[_native.Recorder] = None
+        self._account = _native.Account()
         self._reported = 0
 
-    def get(self) -> _native.Recorder:
+    def submit(self, tensor: _native.Operand, folder: bytes, entry: Tuple[bytes, bytes, bytes, bytes]) -> None:
         with self._lock:
             if self._native is None:
                 self._native = _native.Recorder(MAX_QUEUED_BYTES)
                 _call_at_exit(self.close)
-            return self._native
+            native = self._native
+        native.submit_mapped(self._account, tensor, folder, entry)
 
     def flush(self) -> None:
         if self._native is not None:
@@ -132,19 +132,19 @@ class _ProcessRecorder:
         with self._lock:
             if self._native is None or self._reported:
                 return
-            failure = self._native.first_failure
+            failure = self._account.first_failure or self._native.first_mapping_failure
             if failure is None:
                 return
-            self._reported = max(1, self._native.failed)
+            self._reported = max(1, self._account.failed)
         _logger.warning("dump_data: %s; from here on failures are only counted", failure)
 
     def close(self) -> None:
         """The last words of the process."""
         self.flush()
-        if self._native is not None and self._native.failed > self._reported:
-            self._reported = self._native.failed
+        if self._account.failed > self._reported:
+            self._reported = self._account.failed
             _logger.warning(
-                "dump_data: %d of %d tensors could not be saved", self._native.failed, self._native.submitted
+                "dump_data: %d of %d tensors could not be saved", self._account.failed, self._account.submitted
             )
 
 
@@ -168,10 +168,8 @@ def _text_of_id(given: Any) -> Optional[str]:
 
 
 def _file_name(text: str) -> str:
-    """An id as a part of a path: one name, inside its folder, and different ids have different names."""
-    name = _UNSAFE.sub(lambda found: f"%{ord(found.group()):02X}", text)
-    # ".", ".." and the files beside the folders of tokens.
-    return name.replace(".", "%2E") if name.startswith(".") or name == "metadata.json" else name
+    """The file beside the folders of tokens keeps its name."""
+    return "metadata%2Ejson" if text == "metadata.json" else file_name(text)
 
 
 _recorder = _ProcessRecorder()

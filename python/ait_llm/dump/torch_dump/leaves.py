@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import Any, Dict, Iterator, Tuple
 
 import torch
 
+from ait_llm._file_names import part_of_name
+
 MAX_DEPTH = 16
 """Of lists in lists: nobody's results are nested like this, but some objects contain themselves."""
 
-# Not in a file name: what would lead to another folder, and the signs with a meaning of our own.
-_UNSAFE = re.compile(r"[/%#\x00-\x1f\x7f]")
 # Values that are no data of the model, or too small to matter.
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type, slice, torch.dtype, torch.device, torch.layout)
 
@@ -21,9 +20,8 @@ Leaf = Tuple[str, Any]
 
 
 def file_name(text: str) -> str:
-    """`text` as one part of a path: different texts have different names, and none leads elsewhere."""
-    name = _UNSAFE.sub(lambda found: f"%{ord(found.group()):02X}", text.encode(errors="replace").decode())
-    return name.replace(".", "%2E") if name in ("", ".", "..") else name
+    """`text` in the name of a module's folder or of a tensor; "#" counts calls there."""
+    return part_of_name(text, "#")
 
 
 def of_arguments(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Iterator[Leaf]:

@@ -55,7 +55,7 @@ class PinnedLane:
             return None
 
     def submit(
-        self, native: _native.TorchRecorder, account: _native.Account, path: bytes, tensor: torch.Tensor
+        self, native: _native.Recorder, account: _native.Account, path: bytes, tensor: torch.Tensor
     ) -> bool:
         """False if the tensor is too large."""
         nbytes = tensor.numel() * tensor.element_size()
@@ -73,13 +73,13 @@ class PinnedLane:
             self._hand_over_finished(native)
         return True
 
-    def hand_over(self, native: _native.TorchRecorder) -> None:
+    def hand_over(self, native: _native.Recorder) -> None:
         """Waits for every copy."""
         with self._lock:
             while self._copies:
                 self._hand_over_first(native)
 
-    def _reserve(self, native: _native.TorchRecorder, nbytes: int) -> int:
+    def _reserve(self, native: _native.Recorder, nbytes: int) -> int:
         while True:
             offset = self._lent.reserve(nbytes)
             if offset is not None:
@@ -103,11 +103,11 @@ class PinnedLane:
             clone.record_stream(self._stream)  # not to be used for other tensors before that copy is done
         return event
 
-    def _hand_over_finished(self, native: _native.TorchRecorder) -> None:
+    def _hand_over_finished(self, native: _native.Recorder) -> None:
         while self._copies and self._copies[0].event.query():
             self._hand_over_first(native)
 
-    def _hand_over_first(self, native: _native.TorchRecorder) -> None:
+    def _hand_over_first(self, native: _native.Recorder) -> None:
         copy = self._copies.popleft()
         copy.event.synchronize()
         native.submit_lent(copy.account, copy.path, self._lent, copy.offset, copy.dtype, copy.shape)

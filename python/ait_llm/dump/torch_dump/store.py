@@ -75,13 +75,13 @@ class Store:
 
     def __init__(self) -> None:
         self._writers = max(1, min(MAX_WRITERS, _cores() // 4))
-        self._native: Optional[_native.TorchRecorder] = None
+        self._native: Optional[_native.Recorder] = None
         self._lanes: Dict[torch.device, Optional[PinnedLane]] = {}
 
     @property
-    def native(self) -> _native.TorchRecorder:
+    def native(self) -> _native.Recorder:
         if self._native is None:
-            self._native = _native.TorchRecorder(QUEUED_BYTES_PER_WRITER * self._writers, self._writers)
+            self._native = _native.Recorder(QUEUED_BYTES_PER_WRITER * self._writers, self._writers)
         return self._native
 
     def submit(self, account: _native.Account, path: str, tensor: torch.Tensor) -> None:

@@ -1,0 +1,16 @@
+// Elements of a tensor as doubles, for those who look at a stretch of it rather than measure the
+// whole.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace ait::metrics {
+
+// Elements [first, first + count) in row-major order; (u)int64 beyond 2^53 round to nearest. `out`
+// holds at least these, and keeps its memory from one call to the next. Of real types only.
+void read_elements(const TensorView& view, size_t first, size_t count, std::vector<double>& out);
+
+}  // namespace ait::metrics
