@@ -52,10 +52,9 @@ def kernels(mebibytes):
     ).stdout
     native = [json.loads(line) for line in out.splitlines()]
     os.sched_setaffinity(0, {0})
+    import baseline_metrics as baseline
     import numpy as np
     import torch
-
-    import baseline_metrics as baseline
 
     torch.set_num_threads(1)
     budgets = {

@@ -77,7 +77,7 @@ def slim(archive_bytes):
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive_bytes)) as old, zipfile.ZipFile(out, "w") as new:
         for name in old.namelist():
-            if name.endswith("/data.pkl") or "/data/" in name or name.endswith("/byteorder"):
+            if name.endswith(("/data.pkl", "/byteorder")) or "/data/" in name:
                 folderless = name.split("/", 1)[1]
                 new.writestr(zipfile.ZipInfo("a/" + folderless), old.read(name))
     return out.getvalue()
@@ -118,7 +118,7 @@ def atb_bin_seeds():
 
 
 def topology_seeds():
-    """A file, what the acceleration library reports of a layer and of a model, and a table: JSON as Python writes it."""
+    """A file, what the acceleration library reports of a layer and a model, and a table: JSON as Python writes it."""
     leaf = {"opName": "LinearOperation_4_0", "opType": "LinearOperation", "param": {"bias": False, "eps": 1e-05}}
     named = {**leaf, "inTensors": ["a", "b"], "outTensors": ["x"]}
     in_place = {

@@ -1,5 +1,6 @@
 """Adds up JUnit reports into one line, "N passed, N failed"; fails when a report is missing or counts a failure."""
 
+import argparse
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,9 +18,15 @@ def count(report):
     return total - failed - skipped, failed, skipped
 
 
-def main(reports):
-    passed = failed = skipped = 0
-    for report in reports:
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("reports", nargs="+")
+    parser.add_argument(
+        "--checks", nargs=2, type=int, default=[0, 0], help="checks that passed and failed, to be added"
+    )
+    arguments = parser.parse_args()
+    (passed, failed), skipped = arguments.checks, 0
+    for report in arguments.reports:
         if not Path(report).is_file():
             print(f"{report} was not written: that suite did not run to its end", file=sys.stderr)
             failed += 1
@@ -31,4 +38,4 @@ def main(reports):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Union
 
 from ait_llm import _native
 from ait_llm._errors import AitError
@@ -22,10 +23,10 @@ MASK_EPSILON = 2.0**-23
 
 def load(
     path: Path,
-    name: Optional[str] = None,
-    dtype: Optional[str] = None,
-    shape: Optional[Sequence[int]] = None,
-) -> Union[Tensor, Dict[str, Tensor]]:
+    name: str | None = None,
+    dtype: str | None = None,
+    shape: Sequence[int] | None = None,
+) -> Tensor | dict[str, Tensor]:
     """Opens a tensor file of any format that ait knows; the content decides, not the extension.
 
     A file that holds one bare tensor (.npy, ATB .bin, torch.save of a tensor) gives a Tensor; a container
@@ -43,7 +44,7 @@ def load(
     return {each: Tensor(operand) for each, operand in tensors}
 
 
-def save(path: Path, tensors: Union[Comparable, Mapping[str, Comparable]]) -> None:
+def save(path: Path, tensors: Comparable | Mapping[str, Comparable]) -> None:
     """Writes one tensor, or a dict of them, in the format that the extension names.
 
     .bin (ATB), .npy, .pth and .pt (torch.save; loads with weights_only=True) and .safetensors. A dict needs

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 
 class AitError(Exception):
     """Anything that goes wrong in ait; raised itself for requests that make no sense and unreadable files."""
 
-    path: Optional[str] = None
+    path: str | None = None
     """The file in question, if there is one."""
-    offset: Optional[int] = None
+    offset: int | None = None
     """The byte of the file at which it went wrong, if that is known."""
 
 

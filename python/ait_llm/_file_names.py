@@ -10,7 +10,7 @@ _UNSAFE = "/%\x00-\x1f\x7f\ud800-\udfff"
 
 
 def part_of_name(text: str, signs: str = "") -> str:
-    """`text` inside a name: different texts are different there, too. `signs` have a meaning in names of the caller's."""
+    """`text` inside a name: different texts are different there, too. `signs` mean something to the caller."""
     name = re.sub(f"[{_UNSAFE}{signs}]", lambda found: f"%{ord(found.group()):02X}", text)
     return name.replace(".", "%2E") if name in (".", "..") else name
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Optional, Tuple
+from typing import TYPE_CHECKING, Any
 
 from ait_llm import _native
 from ait_llm._errors import UnsupportedError
@@ -51,11 +51,11 @@ class Tensor:
         return self._operand.dtype
 
     @property
-    def shape(self) -> Tuple[int, ...]:
+    def shape(self) -> tuple[int, ...]:
         return self._operand.shape
 
     @property
-    def strides(self) -> Tuple[int, ...]:
+    def strides(self) -> tuple[int, ...]:
         """Steps between neighbours of each dimension, in elements."""
         return self._operand.strides
 
@@ -122,7 +122,7 @@ class Tensor:
         raw = torch.from_numpy(array.view(array.dtype.str.replace("u", "i")))
         return torch.view_as_complex(raw.view(torch.float16)) if kind.is_complex else raw.view(kind)
 
-    def _bits_code(self) -> Tuple[str, int]:
+    def _bits_code(self) -> tuple[str, int]:
         split = 2 if self.dtype.startswith("complex") else 1
         return f"u{self._operand.itemsize // split}", split
 
@@ -137,7 +137,7 @@ class Tensor:
         order = _OTHER_ORDER if self._operand.byte_swapped else _NATIVE_ORDER
         return numpy.asarray(_ArrayInterface(self._operand, order + code, shape, strides, readonly))
 
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         import numpy
 
         array = self.numpy()
@@ -163,8 +163,8 @@ class _ArrayInterface:
         self,
         operand: _native.Operand,
         code: str,
-        shape: Tuple[int, ...],
-        strides: Tuple[int, ...],
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
         readonly: bool,
     ) -> None:
         self._owner = operand

@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from check_examples import violations  # noqa: E402
+from check_examples import violations
 
 HEADER = """// Adds numbers.
 //

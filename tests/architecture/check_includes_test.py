@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from check_includes import violations  # noqa: E402
+from check_includes import violations
 
 
 class CheckIncludes(unittest.TestCase):

@@ -437,7 +437,10 @@ def tensors_that_lie():
     )
 
 
-def legacy(pickled, keys=("0",), data=struct.pack("<Q", 4) + bytes(16), version=1001, system=None):
+LEGACY_DATA = struct.pack("<Q", 4) + bytes(16)
+
+
+def legacy(pickled, keys=("0",), data=LEGACY_DATA, version=1001, system=None):
     head = pickle.dumps(0x1950A86A20F9469CFC6C, 2) + pickle.dumps(version, 2)
     head += pickle.dumps({"little_endian": True}, 2) if system is None else system
     return head + pickled + (keys if isinstance(keys, bytes) else pickle.dumps(list(keys), 2)) + data

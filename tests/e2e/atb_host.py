@@ -264,14 +264,14 @@ class Recording:
         name = f"{operation.type}_{number}"
         if recorded and setups == 0:
             self.layers[name] = layer_json(operation, [number])
-        for i in range(self.host.setups):
+        for _ in range(self.host.setups):
             if recorded:
                 old = self.host.old_statistics
                 values = [setups + 10 * k if old else 0 for k in range(len(SETUP_KEYS))]
                 self._statistic(setups if old else setups + 1, name, "setup", SETUP_KEYS, values)
                 self._setup_tiling(operation, [number], f"{setups}", executions)
             setups += 1
-        for i in range(self.host.executions):
+        for _ in range(self.host.executions):
             if recorded:
                 self._execute(operation, [number], f"{setups - 1}", executions)
                 if self.host.old_statistics:

@@ -7,10 +7,9 @@ import pathlib
 import random
 import string
 
+import ml_dtypes
 import numpy as np
 import torch
-
-import ml_dtypes
 
 CODES = {"float32": 0, "float16": 1, "int8": 2, "int32": 3, "int64": 9, "bfloat16": 27}
 ELEWISE = {"add": 8, "mul": 9, "quant": 19}
@@ -32,7 +31,7 @@ def write_bin(path, tensor):
 
 
 class Truth:
-    """Golden tensors that an output of the library is, each with the column at which it begins. None: no counterpart."""
+    """Golden tensors that an output of the library is, each with the column at which it begins. None: no partner."""
 
     def __init__(self):
         self.of = {}  # (token, operation path, output) -> [(module, stem, first column)]
@@ -134,7 +133,7 @@ class Library:
         if not self.nested:
             return
         self.save(self.path, outputs, truth)
-        self.node_path[-1]["outTensors"] = [each for each in self.last_names][: len(outputs)]
+        self.node_path[-1]["outTensors"] = list(self.last_names)[: len(outputs)]
         self.path.pop()
         self.counts.pop()
         self.node_path.pop()
@@ -150,7 +149,7 @@ class Library:
 
     def save(self, path, outputs, truth):
         folder = "/".join(path)
-        for index, shards in enumerate(outputs):
+        for index in range(len(outputs)):
             if self.warming:
                 continue
             self.truth.of[self.token, folder, index] = truth[index] if truth else None
@@ -265,7 +264,7 @@ class Library:
 
     def run(self, prompt, words, token_offset=0):
         """The prompt and the words that followed, as the torch run had them."""
-        batch, length = prompt.shape
+        batch, _length = prompt.shape
         self.warming = False
         for _ in range(self.warm_up):
             self.warming, self.token = True, -1

@@ -1,11 +1,10 @@
-"""Runs of torch and of an acceleration library whose correspondence is known, and what `ait llm compare` made of them."""
+"""Runs of torch and of an acceleration library whose pairs are known, and what `ait llm compare` made of them."""
 
 import csv
 import pathlib
 import re
 
 import torch
-
 from atb_run import Library
 from torch_run import Names, make_model, record
 
@@ -56,7 +55,7 @@ class Case:
         return want.numel() == have.numel() and torch.allclose(want.flatten(), have.flatten(), atol=1e-5)
 
     def judge(self, rows):
-        """(wanted, found, wrong): outputs with a counterpart, those paired with it, and rows that pair anything else."""
+        """(wanted, found, wrong): outputs with a partner, those paired with it, and rows that pair anything else."""
         wanted, found, wrong = set(), set(), []
         for (token, operation, output), expected in self.truth.of.items():
             for module, stem, first in expected or []:

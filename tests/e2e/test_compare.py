@@ -9,7 +9,6 @@ import stat
 
 import numpy as np
 import pytest
-
 from conftest import atb_bin, error_line
 
 SEED_COLUMNS = (

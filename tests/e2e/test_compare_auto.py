@@ -42,7 +42,8 @@ FAST = {
 }
 
 SLOW = {
-    f"{family} of {layers} layers, {dtype}{' w8a8' if quantised else ''}, {ranks} shard(s){', random names' if names else ''}": dict(
+    f"{family} of {layers} layers, {dtype}{' w8a8' if quantised else ''}, {ranks} shard(s)"
+    f"{', random names' if names else ''}": dict(
         family=family, layers=layers, dtype=dtype, quantised=quantised, ranks=ranks, names=names
     )
     for number, (family, layers, (dtype, quantised), ranks) in enumerate(
@@ -189,7 +190,7 @@ def test_wrong_options_are_one_clear_line(ait, plain, tmp_path):
 
 def test_a_mapping_file_decides_what_data_leave_open(ait, tmp_path):
     case = Case(tmp_path, layers=1, steps=0, names=3, fault=(0, "norm", overwrite))
-    library = {real: other for real, other in Case_names(case).items()}
+    library = dict(Case_names(case).items())
     (tmp_path / "op_mapping_file.json").write_text(json.dumps({library["RmsNormOperation"]: [library["LlamaRMSNorm"]]}))
     _, rows = case.compare(ait, "-mf", tmp_path)
     paired = [row for row in rows if row["golden_data_path"] and row["my_op_type"] == library["RmsNormOperation"]]

@@ -26,7 +26,8 @@ model = transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1]).eval()
 steps = int(sys.argv[3])
 with register_hook(model, DumpConfig(dump_path=sys.argv[2], token_range=list(range(steps)))):
     tokens = torch.tensor([[int(each) for each in sys.argv[4].split(",")]])
-    model.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=steps, do_sample=False, pad_token_id=0)
+    mask = torch.ones_like(tokens)
+    model.generate(tokens, attention_mask=mask, max_new_tokens=steps, do_sample=False, pad_token_id=0)
 """
 
 pytestmark = pytest.mark.skipif(not LLAMA.exists(), reason=f"{LLAMA} is not built")

@@ -8,7 +8,6 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import torch
-
 from atb_run import Library
 from pairing import read_rows
 from torch_run import make_model

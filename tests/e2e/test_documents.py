@@ -11,7 +11,6 @@ import subprocess
 
 import numpy as np
 import pytest
-
 from atb_host import HOSTS
 from conftest import REPOSITORY, atb_bin, sample_pair
 

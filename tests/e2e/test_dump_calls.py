@@ -9,7 +9,7 @@ from atb_host import HOSTS, SETUP_KEYS
 from conftest import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "tests" / "probe"))
-import check_symbols  # noqa: E402
+import check_symbols
 
 GRAPH = (
     '{"inTensorNum":3,"internalTensorNum":1,"nodes":['

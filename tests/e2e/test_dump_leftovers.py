@@ -1,4 +1,4 @@
-"""What other runs and other processes leave behind: background processes, pids used again, folders of killed launchers."""
+"""What other runs and processes leave behind: background processes, pids used again, folders of killed launchers."""
 
 import json
 import os

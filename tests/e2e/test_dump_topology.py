@@ -72,7 +72,7 @@ TYPES_WITH_ONNX = [("layer", "onnx"), ("model", "onnx"), ("model", "layer", "onn
 def test_onnx_lies_beside_each_topology(tmp_path, types):
     host = Host(layers=2)
     run = record(tmp_path, "--type", *types, host=host)
-    files, models = split_models(run)
+    files, _models = split_models(run)
     onnx_files = {path for path in files if path.endswith(".onnx")}
     expected = Recording(host, Asked(types=types), run.pid)
     layers = {f"layer/{run.pid}/{name}.onnx" for name in expected.layers}

@@ -15,8 +15,8 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("AIT_LLAMA_BIN", REPOSITORY / "build" / "bin" / "ait-llama")).resolve()
 sys.path.insert(0, str(REPOSITORY / "tests" / "python"))
 
-import engine_models  # noqa: E402
-from engine_models import read_bin  # noqa: E402
+import engine_models
+from engine_models import read_bin
 
 TOKENS = "1,15,7,33,98,2,5;2,9,140"
 LAYER = 1  # where faults are planted; the model has three
@@ -140,7 +140,7 @@ def test_a_rank_that_dies_ends_the_run(folder):
             os.kill(int(child), signal.SIGKILL)
         except ProcessLookupError:
             pass
-    out, err = process.communicate(timeout=30)
+    _out, err = process.communicate(timeout=30)
     if process.returncode == 0:
         pytest.skip("the run was over before the rank could be killed")
     assert process.returncode == 2
@@ -300,8 +300,8 @@ def test_a_torch_script_steers_the_folders_between_dialogues(folder, tmp_path):
     np.testing.assert_array_equal(first[:2], second[:2])  # the same two tokens before another third
     assert not np.array_equal(first[2], second[2])
     # Two rounds of each dialogue: of the decoding model the last one that was allowed stays.
-    lengths = "1_LlamaDecodeModel/2_Decoder_layerGraphRunner/1_AttentionGraphRunner/5_PagedAttentionRunner/after/inTensor4.bin"
-    assert read_bin(root / f"{root.name}_1" / lengths).tolist() == [5]
+    attention = "1_LlamaDecodeModel/2_Decoder_layerGraphRunner/1_AttentionGraphRunner/5_PagedAttentionRunner/after"
+    assert read_bin(root / f"{root.name}_1" / attention / "inTensor4.bin").tolist() == [5]
     # An operation on its own has no model above it.
     (alone,) = root.glob(f"{root.name}_1/*_LinearRunner/after/outTensor0.bin")
     np.testing.assert_array_equal(read_bin(alone), np.full((2, 3), 8, np.float32))

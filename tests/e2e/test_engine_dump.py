@@ -14,8 +14,8 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 LLAMA = pathlib.Path(os.environ.get("AIT_LLAMA_BIN", REPOSITORY / "build" / "bin" / "ait-llama")).resolve()
 sys.path.insert(0, str(REPOSITORY / "tests" / "python"))
 
-import engine_models  # noqa: E402
-from engine_models import distance, read_bin  # noqa: E402
+import engine_models
+from engine_models import distance, read_bin
 
 PROMPT = [1, 15, 7, 33, 98]
 LAYERS = 3
@@ -115,7 +115,7 @@ def test_recording_does_not_change_the_run(ait, model, record, tmp_path):
     logits = tmp_path / "logits.npy"
     record(arguments=f"--logits {logits}")
     recorded = np.load(logits)
-    tokens, golden = engine_models.generate(model[0], [PROMPT], 3)
+    _tokens, golden = engine_models.generate(model[0], [PROMPT], 3)
     assert distance(recorded, golden) < 1e-4
 
 

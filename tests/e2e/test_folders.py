@@ -10,7 +10,6 @@ import time
 
 import numpy as np
 import pytest
-
 from conftest import atb_bin
 
 COLUMNS = (
@@ -30,7 +29,7 @@ def read_report(folder, name="ait_cmp_report_*.csv"):
 
 @pytest.fixture
 def folders(tmp_path):
-    """Two folders in four formats with a scaled tensor, a NaN, a missing, an extra, a corrupt and an unreadable file."""
+    """Two folders in four formats: a scaled tensor, a NaN, a missing, an extra, a corrupt and an unreadable file."""
     torch = pytest.importorskip("torch")
     random = np.random.default_rng(0)
     for i in range(12):
@@ -142,7 +141,7 @@ def test_checkpoints_are_compared_by_tensor_name_whatever_their_shards(ait, tmp_
     for number, part in enumerate((names[:5], names[5:])):
         file = f"model-{number + 1:05}-of-00002.safetensors"
         save_file({name: weights[name] for name in part}, sharded / file)
-        index.update({name: file for name in part})
+        index.update(dict.fromkeys(part, file))
     (sharded / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
     torch.save(changed, tmp_path / "state.pth")
 
@@ -284,7 +283,7 @@ def test_ctrl_c_leaves_a_valid_report_marked_as_partial(program, tmp_path):
     wait_for_start(process, tmp_path / "out")
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=30)
+    _stdout, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "stopped" in stderr
     rows = read_report(tmp_path / "out", "ait_cmp_report_*_partial.csv")

@@ -11,7 +11,6 @@ import time
 
 import numpy as np
 import pytest
-
 from conftest import error_line
 
 COMMANDS = [[], ["llm"], ["llm", "compare"], ["llm", "dump"], ["llm", "errcheck"], ["show"], ["demo"], ["doctor"]]

@@ -1,5 +1,5 @@
-"""Seed 000: labels set in a script that runs torch and the acceleration library in one process, several dialogues typed at
-its prompt, and the csv that comes out of it."""
+"""Seed 000: labels set in a script that runs torch and the acceleration library in one process, several dialogues typed
+at its prompt, and the csv that comes out of it."""
 
 import csv
 import json
@@ -26,7 +26,7 @@ RUNNER = (
     "0_LlamaPrefillModel/2_Prefill_layerGraphRunner/1_AttentionGraphRunner/5_SelfAttentionRunner/after/outTensor0.bin"
 )
 
-# The steps of the seed, on a model that fits here: the loop of main_performance.py, and the labels of the model's script.
+# The steps of the seed on a model that fits here: the loop of main_performance.py, and the labels of its script.
 CHAT = """
 import sys
 import ait_engine, torch, transformers

@@ -154,7 +154,7 @@ def assert_same(found, expected):
 
 def assert_counts_are_true(run):
     """What the manifest counts is what lies on the disk, and nothing is half there."""
-    assert [path for path in run.root.rglob(".*")] == []
+    assert list(run.root.rglob(".*")) == []
     tensors = [tensor for found in run.tensors.values() for tensor in found.values()]
     counts = run.manifest["tensors"]
     assert counts["written"] == len(tensors)

@@ -1,6 +1,6 @@
 """Installs the libraries, builds consumer/ against them as another project would, and compares two npy files with it.
 
-    consumer_test.py --cmake CMAKE --build FOLDER --work FOLDER -- OPTIONS…    options: those that configure consumer/
+consumer_test.py --cmake CMAKE --build FOLDER --work FOLDER -- OPTIONS…    options: those that configure consumer/
 """
 
 import argparse

@@ -8,4 +8,4 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 os.environ.setdefault("AIT_ENGINE_LIB", str(REPOSITORY / "build" / "engine" / "lib" / "libatb.so"))
 sys.path.insert(0, str(REPOSITORY / "engine" / "python"))
 
-import ait_engine  # noqa: E402, F401
+import ait_engine  # noqa: F401

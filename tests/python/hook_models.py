@@ -10,8 +10,8 @@ X = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
 DTYPES = [
     getattr(torch, name)
     for name in (
-        "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e4m3fn float8_e5m2 "
-        "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu complex64 complex128"
+        "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e4m3fn "
+        "float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu complex64 complex128"
     ).split()
     if hasattr(torch, name)
 ]

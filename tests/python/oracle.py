@@ -4,8 +4,9 @@ Extended precision (64 bits of mantissa and a range of 1e±4932 on x86-64) holds
 included, and neither overflows nor underflows where double would.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
-from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -113,9 +114,9 @@ class Expected:
     worst_index: int = 0
     golden_zero: bool = False
     actual_zero: bool = False
-    passes: List[Tuple[int, int]] = field(default_factory=list)
-    row_cosines: Optional[np.ndarray] = None
-    row_kl: Optional[np.ndarray] = None
+    passes: list[tuple[int, int]] = field(default_factory=list)
+    row_cosines: np.ndarray | None = None
+    row_kl: np.ndarray | None = None
 
 
 def compare(golden, actual, *, rows=False, relative="masked", epsilon=MASK_EPSILON, thresholds=(), mask_absolute=False):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from engine_library import ait_engine
 from ait_engine import EngineError, Operation
+from engine_library import ait_engine
 
 FLOATING = [torch.float32, torch.float16, torch.bfloat16]
 # Half a unit in the last place of each type: the error of one rounding to nearest.
@@ -21,7 +21,7 @@ def seed():
 
 
 def close(actual, exact, magnitude=None):
-    """The result is the exact value computed in fp32 and rounded once; `magnitude` bounds the terms that were summed."""
+    """The result is the exact value computed in fp32 and rounded once; `magnitude` bounds the terms that were added."""
     assert actual.shape == exact.shape
     magnitude = exact.abs() if magnitude is None else magnitude
     bound = ROUNDOFF[actual.dtype] * 1.01 * exact.abs() + SMALLEST[actual.dtype] + FP32_STEPS * 2.0**-24 * magnitude

@@ -2,13 +2,14 @@
 
 import os
 
+from ait_llm._file_names import file_name, part_of_name
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ait_llm._file_names import file_name, part_of_name
-
 # Halves of characters, too: str holds them, and no file system takes them.
-TEXTS = st.text(st.characters(categories=["L", "N", "P", "S", "Z", "C", "Cs"]) | st.sampled_from("./%#~\0\n\ud800\udc80"))
+TEXTS = st.text(
+    st.characters(categories=["L", "N", "P", "S", "Z", "C", "Cs"]) | st.sampled_from("./%#~\0\n\ud800\udc80")
+)
 
 
 @given(TEXTS)

@@ -97,7 +97,8 @@ def test_forked_processes_have_folders_and_rounds_of_their_own(tmp_path):
         assert (folder / "model_tree.json").exists()
 
 
-@pytest.mark.slow  # CPython 3.11 itself can hang in os.fork() while another thread runs (in _PyThreadState_DeleteExcept)
+# CPython 3.11 itself can hang in os.fork() while another thread runs (in _PyThreadState_DeleteExcept).
+@pytest.mark.slow
 def test_a_fork_while_another_thread_records_harms_neither(tmp_path):
     model, other = Model(), Model()
     stop = threading.Event()

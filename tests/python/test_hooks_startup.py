@@ -244,7 +244,7 @@ def test_a_python_that_cannot_load_the_extension_runs_the_script_and_says_so(tmp
     )
     assert (process.returncode, process.stdout) == (0, "torch\ndone\n")
     (line,) = process.stderr.splitlines()
-    version = "%d.%d" % sys.version_info[:2]
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
     assert line.startswith("ait: torch models of this process are not recorded: ") and f"Python {version}" in line
 
 

@@ -10,7 +10,8 @@
     logits = model.decode(logits.argmax(-1))
 
 The library is found through AIT_ENGINE_LIB (the file itself) or ATB_HOME_PATH (`lib/libatb.so` in it), in the build
-folder of the source tree, or where the wheel has put it. A probe that was preloaded into this process sees every operation.
+folder of the source tree, or where the wheel has put it. A probe that was preloaded into this process sees every
+operation.
 """
 
 import ctypes

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Optional, Union
 
 from ait_llm import _native
 from ait_llm._errors import AitError
@@ -23,10 +22,10 @@ _DEEPER_THAN_ANY = 1 << 31
 _logger = logging.getLogger("ait_llm")
 
 
-def atb_json_to_onnx(json_path: Union[str, os.PathLike[str]], level: Optional[int] = -1) -> str:
+def atb_json_to_onnx(json_path: str | os.PathLike[str], level: int | None = -1) -> str:
     """Converts a layer's or a model's topology and returns the path of the .onnx file, which is beside the .json.
 
-    `level` is the depth to look at: 0 shows the whole as one node, 1 its parts, and so on; -1 (or None) shows everything
+    `level` is the depth to look at: 0 shows the whole as one node, 1 its parts, and so on; -1 (or None) shows all
     down to the single operations. Shapes and types are added where the dump has a table of operations (`--type op`).
     """
     if level is None:

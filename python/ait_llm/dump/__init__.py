@@ -1,1 +1,1 @@
-"""Recording the tensors of a run from within it. Each way is a module of its own: `from ait_llm.dump import manual_dump`."""
+"""Recording the tensors of a run from within it. Each way is a module: `from ait_llm.dump import manual_dump`."""

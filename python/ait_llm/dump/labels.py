@@ -21,7 +21,7 @@ import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, Optional, Set
+from typing import TYPE_CHECKING, Any
 
 import ait_llm
 from ait_llm._errors import AitError
@@ -42,7 +42,7 @@ _logger = logging.getLogger("ait_llm")
 _numbers = itertools.count()
 _tasks = itertools.count()
 _lock = threading.Lock()
-_announced: Set[str] = set()
+_announced: set[str] = set()
 
 
 def gen_id() -> str:
@@ -56,14 +56,14 @@ def set_task_id() -> None:
 
 
 def set_label(
-    data_src: str, data_id: str, data_val: Optional[torch.Tensor] = None, tensor_path: Optional[str] = None
+    data_src: str, data_id: str, data_val: torch.Tensor | None = None, tensor_path: str | None = None
 ) -> None:
     """Names one side of a pair; equal ids belong together, and a later label for the same side replaces an earlier one.
 
     data_src: "pta", the trusted side, or "acl", the acceleration library.
     data_val: the tensor; it may change as soon as this returns.
-    tensor_path: for "acl", a file that the library saves in this round (ACLTRANSFORMER_SAVE_TENSOR=1), as its path below the
-        round's folder. It need not exist yet.
+    tensor_path: for "acl", a file that the library saves in this round (ACLTRANSFORMER_SAVE_TENSOR=1), as its path
+        below the round's folder. It need not exist yet.
 
     Whatever goes wrong is a warning of the logger "ait_llm", never an exception.
     """
@@ -85,12 +85,12 @@ def set_label(
         _logger.warning("set_label: %s of %s cannot be kept: %s", data_src, data_id, error)
 
 
-def _note(source: str, data_id: str, tensor: Any, tensor_path: Optional[str]) -> None:
+def _note(source: str, data_id: str, tensor: Any, tensor_path: str | None) -> None:
     if TASK_ID not in os.environ:
         set_task_id()
     task = os.environ[TASK_ID]
     folder = _folder()
-    label: Dict[str, Any] = {"data_id": data_id, "source": source}
+    label: dict[str, Any] = {"data_id": data_id, "source": source}
     if tensor is not None:
         kept = os.path.join(folder, f"{os.getpid()}_cmp_dump_data", f"{source}_tensor")
         os.makedirs(kept, _FOLDER_MODE, exist_ok=True)

@@ -16,7 +16,7 @@ import operator
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable
 
 from ait_llm import _native
 from ait_llm._errors import AitError
@@ -35,11 +35,11 @@ _logger = logging.getLogger("ait_llm")
 
 
 def dump_data(
-    token_id: Union[int, str] = -1,
-    data_id: Union[int, str] = -1,
-    golden_data: Optional[torch.Tensor] = None,
-    my_path: Union[str, os.PathLike[str]] = "",
-    output_path: Union[str, os.PathLike[str]] = "./",
+    token_id: int | str = -1,
+    data_id: int | str = -1,
+    golden_data: torch.Tensor | None = None,
+    my_path: str | os.PathLike[str] = "",
+    output_path: str | os.PathLike[str] = "./",
 ) -> None:
     """Saves `golden_data` and notes that it belongs to the file `my_path`.
 
@@ -110,11 +110,11 @@ class _ProcessRecorder:
 
     def start_over(self) -> None:
         self._lock = threading.Lock()
-        self._native: Optional[_native.Recorder] = None
+        self._native: _native.Recorder | None = None
         self._account = _native.Account()
         self._reported = 0
 
-    def submit(self, tensor: _native.Operand, folder: bytes, entry: Tuple[bytes, bytes, bytes, bytes]) -> None:
+    def submit(self, tensor: _native.Operand, folder: bytes, entry: tuple[bytes, bytes, bytes, bytes]) -> None:
         with self._lock:
             if self._native is None:
                 self._native = _native.Recorder(MAX_QUEUED_BYTES)
@@ -157,7 +157,7 @@ def _call_at_exit(function: Any) -> None:
         util.Finalize(None, function, exitpriority=0)
 
 
-def _text_of_id(given: Any) -> Optional[str]:
+def _text_of_id(given: Any) -> str | None:
     """An id as metadata.json holds it, or None if it was not given."""
     try:
         given = operator.index(given)  # integers of any kind, a tensor with a single one too

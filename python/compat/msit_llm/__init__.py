@@ -1,10 +1,10 @@
 """ait_llm under the name of its successor's package."""
 
-from typing import Any, List
+from typing import Any
 
 import ait_llm
 from ait_llm import *  # noqa: F403
-from ait_llm import __all__, __version__
+from ait_llm import __all__, __version__  # noqa: F401
 
 __all__ = list(__all__)
 
@@ -13,5 +13,5 @@ def __getattr__(name: str) -> Any:
     return getattr(ait_llm, name)
 
 
-def __dir__() -> List[str]:
+def __dir__() -> list[str]:
     return dir(ait_llm)

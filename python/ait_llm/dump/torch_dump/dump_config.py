@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Union
+from collections.abc import Container, Sequence
+from typing import Any, Callable
 
 _logger = logging.getLogger("ait_llm")
 
@@ -35,18 +36,18 @@ class DumpConfig:
 
     def __init__(
         self,
-        dump_path: Optional[str] = None,
-        token_range: Optional[List[int]] = None,
-        module_list: Optional[List[type]] = None,
+        dump_path: str | None = None,
+        token_range: list[int] | None = None,
+        module_list: list[type] | None = None,
         tensor_part: int = BOTH,
-        device_id: Optional[int] = None,
+        device_id: int | None = None,
         *,
-        api_list: Optional[List[Callable[..., Any]]] = None,
-        mode: Union[str, List[str]] = "module",
+        api_list: list[Callable[..., Any]] | None = None,
+        mode: str | list[str] = "module",
         dump_statistics_mode: int = TENSORS,
-        layer_name: Optional[str] = None,
+        layer_name: str | None = None,
         dump_weight: bool = False,
-        seed: Optional[int] = None,
+        seed: int | None = None,
     ) -> None:
         self.dump_path = "." if dump_path is None or dump_path == "" else dump_path
         self.token_range: Container[int] = [0] if token_range is None or token_range == [] else token_range
@@ -94,7 +95,7 @@ class DumpConfig:
         if self.seed is not None and (not _is_integer(self.seed) or not 0 <= self.seed < 2**32):
             yield "seed", "must be an integer from 0 to 4294967295 or None"
 
-    def as_text(self) -> Dict[str, Any]:
+    def as_text(self) -> dict[str, Any]:
         """For the manifest: nothing but texts, numbers and lists."""
         described = dict(vars(self))
         described["class_names"] = list(self.class_names)

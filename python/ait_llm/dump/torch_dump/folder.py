@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import re
-from typing import Any, Dict, Optional, Tuple
+from typing import Any
 
 import torch
 
@@ -45,7 +45,7 @@ class ProcessFolder:
         os.rename(path, aside)
         return aside
 
-    def write_tree(self, store: Store, tree: Dict[str, Any]) -> None:
+    def write_tree(self, store: Store, tree: dict[str, Any]) -> None:
         text = json.dumps(tree, indent=4, ensure_ascii=False)
         store.submit_text(self.others, os.path.join(self.path, TREE_FILE), text)
 
@@ -56,7 +56,7 @@ class ProcessFolder:
         store.submit_text(_native.Account(), os.path.join(self.path, MANIFEST_FILE), text)
 
 
-def device_of(model: torch.nn.Module) -> Tuple[str, Optional[int]]:
+def device_of(model: torch.nn.Module) -> tuple[str, int | None]:
     """As in the folder's name, and the number of the device, or None on the CPU. The last parameter decides."""
     device = torch.device("cpu")
     for parameter in model.parameters():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, Dict, Iterator, Tuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 
@@ -16,7 +16,7 @@ MAX_DEPTH = 16
 # Values that are no data of the model, or too small to matter.
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type, slice, torch.dtype, torch.device, torch.layout)
 
-Leaf = Tuple[str, Any]
+Leaf = tuple[str, Any]
 
 
 def file_name(text: str) -> str:
@@ -24,7 +24,7 @@ def file_name(text: str) -> str:
     return part_of_name(text, "#")
 
 
-def of_arguments(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Iterator[Leaf]:
+def of_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Leaf]:
     """`input_0`, `input_1_0` for what is nested, `input_{name}` for keyword arguments."""
     yield from _unique(_pieces((args, kwargs), "input"))
 
@@ -34,7 +34,7 @@ def of_output(output: Any) -> Iterator[Leaf]:
     yield from _unique(_walk(output, "output", 0))
 
 
-def _pieces(both: Tuple[Tuple[Any, ...], Dict[str, Any]], stem: str) -> Iterator[Leaf]:
+def _pieces(both: tuple[tuple[Any, ...], dict[str, Any]], stem: str) -> Iterator[Leaf]:
     args, kwargs = both
     for index, value in enumerate(args):
         yield from _walk(value, f"{stem}_{index}", 1)
@@ -65,7 +65,7 @@ def _walk(value: Any, stem: str, depth: int) -> Iterator[Leaf]:
 
 def _unique(found: Iterator[Leaf]) -> Iterator[Leaf]:
     """A key "0_1" and a nested list may want the same name."""
-    used: Dict[str, int] = {}
+    used: dict[str, int] = {}
     for stem, value in found:
         again = used.get(stem, 0)
         used[stem] = again + 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, Container, Dict, List, Optional, Set
+from collections.abc import Container
+from typing import Any
 
 import torch
 
@@ -27,11 +28,11 @@ class Round:
         self.started = False
         self.finished = False
         self.raised = False
-        self.expected: List[str] = []
-        self.seen: Set[str] = set()
-        self.calls: Dict[str, int] = {}  # of modules
-        self.function_calls: Dict[str, int] = {}
-        self.order: Dict[str, int] = {}
+        self.expected: list[str] = []
+        self.seen: set[str] = set()
+        self.calls: dict[str, int] = {}  # of modules
+        self.function_calls: dict[str, int] = {}
+        self.order: dict[str, int] = {}
 
     def suffix_of_module(self, name: str) -> str:
         """What keeps the folder of this call of a module apart from those before."""
@@ -49,7 +50,7 @@ class Round:
         self.function_calls[name] = before + 1
         return f".{before}" if before else ""
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         never_ran = [name for name in self.expected if name not in self.seen]
         state = "raised" if self.raised else "finished" if self.finished else "under way" if self.started else "no call"
         return {
@@ -66,7 +67,7 @@ class Reasons:
     """Sentences, how often each was to be said, and of what first."""
 
     def __init__(self) -> None:
-        self._entries: Dict[str, Dict[str, Any]] = {}
+        self._entries: dict[str, dict[str, Any]] = {}
 
     def add(self, reason: str, what: str) -> bool:
         """Whether it is new."""
@@ -77,7 +78,7 @@ class Reasons:
         entry["count"] += 1
         return len(self._entries) > known
 
-    def describe(self) -> List[Dict[str, Any]]:
+    def describe(self) -> list[dict[str, Any]]:
         return list(self._entries.values())
 
 
@@ -88,15 +89,15 @@ class Manifest:
         self.config = config
         self.root_type = root_type
         self.started = time.time()
-        self.rounds: List[Round] = []
+        self.rounds: list[Round] = []
         self.root_calls = 0
         self.not_stored = Reasons()
         self.stored_otherwise = Reasons()
         self.not_listened = Reasons()
         self.errors = Reasons()
-        self.replaced_by: Optional[str] = None
+        self.replaced_by: str | None = None
 
-    def describe(self, device: str, tensors: _native.Account, others: _native.Account, ended: bool) -> Dict[str, Any]:
+    def describe(self, device: str, tensors: _native.Account, others: _native.Account, ended: bool) -> dict[str, Any]:
         described = {
             "format": FORMAT,
             "tool": f"ait_llm {_native.__version__}",
@@ -125,7 +126,7 @@ class Manifest:
             described["replaced_by"] = self.replaced_by
         return described
 
-    def _why_never(self) -> List[str]:
+    def _why_never(self) -> list[str]:
         """What is known to keep hooks from being called. Modules that a model just does not use need no reason."""
         missing = not self.rounds or any(each.expected and len(each.seen) < len(each.expected) for each in self.rounds)
         if not missing:
@@ -147,7 +148,7 @@ class Manifest:
         return reasons
 
 
-def _describe(account: _native.Account) -> Dict[str, Any]:
+def _describe(account: _native.Account) -> dict[str, Any]:
     return {
         "submitted": account.submitted,
         "written": account.written,
@@ -167,6 +168,6 @@ def _graphs(dynamo: Any) -> int:
     return int(counters["stats"]["unique_graphs"]) if "stats" in counters else 0
 
 
-def _number(variable: str) -> Optional[int]:
+def _number(variable: str) -> int | None:
     text = os.environ.get(variable, "")
     return int(text) if text.isdigit() else None

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 import torch
 
 ROOT = "root"
 
-Named = List[Tuple[str, torch.nn.Module]]
+Named = list[tuple[str, torch.nn.Module]]
 
 
-def walk(model: torch.nn.Module) -> Tuple[Named, Dict[str, Any]]:
+def walk(model: torch.nn.Module) -> tuple[Named, dict[str, Any]]:
     """All modules under their first name, in the order of registration, and the tree of them.
 
     A module that is reached by two ways has one name; the other is a node with the key `alias_of`.
     """
     named: Named = []
-    names: Dict[int, str] = {}
+    names: dict[int, str] = {}
 
-    def node_of(module: torch.nn.Module, name: str) -> Dict[str, Any]:
+    def node_of(module: torch.nn.Module, name: str) -> dict[str, Any]:
         inner = uncompiled(module)
-        node: Dict[str, Any] = {"name": name, "type": type(inner).__name__, "children": []}
+        node: dict[str, Any] = {"name": name, "type": type(inner).__name__, "children": []}
         first = names.setdefault(id(inner), name)
         if first != name:
             node["alias_of"] = first
@@ -46,7 +46,7 @@ def has_forward(module: torch.nn.Module) -> bool:
     return inspect.getattr_static(module, "forward") is not torch.nn.Module.forward
 
 
-def add_order(node: Dict[str, Any], order: Dict[str, int]) -> None:
+def add_order(node: dict[str, Any], order: dict[str, int]) -> None:
     """Notes in the tree which module was called as the how-manieth."""
     if node["name"] in order:
         node["order"] = order[node["name"]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import collections
 import threading
-from typing import Any, Deque, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -28,7 +28,7 @@ class _Copy(NamedTuple):
     account: _native.Account
     path: bytes
     dtype: str
-    shape: Tuple[int, ...]
+    shape: tuple[int, ...]
 
 
 class PinnedLane:
@@ -40,11 +40,11 @@ class PinnedLane:
         self._stream = backend.Stream(device=device)
         self._pool = pool
         self._lent = _native.LentMemory(pool.data_ptr(), pool.numel())
-        self._copies: Deque[_Copy] = collections.deque()
+        self._copies: collections.deque[_Copy] = collections.deque()
         self._lock = threading.Lock()
 
     @staticmethod
-    def for_device(device: torch.device) -> Optional[PinnedLane]:
+    def for_device(device: torch.device) -> PinnedLane | None:
         """None where such memory cannot be had: tensors are then copied one by one."""
         if device.type not in _DEVICES:
             return None
@@ -54,9 +54,7 @@ class PinnedLane:
         except (RuntimeError, AttributeError):
             return None
 
-    def submit(
-        self, native: _native.Recorder, account: _native.Account, path: bytes, tensor: torch.Tensor
-    ) -> bool:
+    def submit(self, native: _native.Recorder, account: _native.Account, path: bytes, tensor: torch.Tensor) -> bool:
         """False if the tensor is too large."""
         nbytes = tensor.numel() * tensor.element_size()
         if nbytes > self._lent.bytes:

@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, List, Optional
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 class _Process:
     def __init__(self) -> None:
         self.store = Store()
-        self.sessions: List[Session] = []
+        self.sessions: list[Session] = []
         self.lock = threading.RLock()
-        self.calls_at_exit: List[str] = []
+        self.calls_at_exit: list[str] = []
 
 
 _process = _Process()
-_of_the_parent: List[Store] = []
+_of_the_parent: list[Store] = []
 
 
 def store() -> Store:
@@ -45,7 +45,7 @@ def remove(session: Session) -> None:
             _process.sessions.remove(session)
 
 
-def find(model: torch.nn.Module, config: DumpConfig) -> Optional[Session]:
+def find(model: torch.nn.Module, config: DumpConfig) -> Session | None:
     """The session that already records this."""
     with _process.lock:
         return next((each for each in _process.sessions if each.model is model and each.config == config), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from ait_llm.dump.torch_dump.dump_config import DumpConfig
 
@@ -23,11 +23,11 @@ class HookHandle:
     print(handle.folder)
     """
 
-    def __init__(self, session: Optional[Session] = None) -> None:
+    def __init__(self, session: Session | None = None) -> None:
         self._session = session
 
     @property
-    def folder(self) -> Optional[str]:
+    def folder(self) -> str | None:
         """Where the files are: {dump_path}/ait_dump/torch_tensors/{device_id}_{PID}. None if nothing is recorded."""
         return None if self._session is None else self._session.folder
 
@@ -53,7 +53,7 @@ def register_hook(
     config: DumpConfig,
     hook_name: str = "dump_data",
     *,
-    hook_type: Optional[str] = None,
+    hook_type: str | None = None,
 ) -> HookHandle:
     """Records what goes into and comes out of each module of `model`, as `config` says, from now on.
 
@@ -75,7 +75,7 @@ def register_hook(
     return HookHandle(session.begin(model, config))
 
 
-def _fault(model: Any, config: Any, hook: Any) -> Optional[str]:
+def _fault(model: Any, config: Any, hook: Any) -> str | None:
     import torch
 
     if not isinstance(model, torch.nn.Module):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Tuple
+from typing import Any, Callable
 
 import torch
 
@@ -15,7 +15,7 @@ class Selection:
 
     def __init__(self, config: DumpConfig) -> None:
         self._modules = "module" in config.mode
-        self._classes: Tuple[type, ...] = tuple(config.module_list)
+        self._classes: tuple[type, ...] = tuple(config.module_list)
         self._class_names = tuple(each.lower() for each in config.class_names)
         self._apis = {api_name(each) for each in config.api_list}
         pieces = (config.layer_name or "*").split("*")

@@ -6,7 +6,7 @@ import copy
 import logging
 import threading
 import weakref
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 import torch
 
@@ -27,19 +27,19 @@ class Call:
 
     __slots__ = ("files", "name", "tap", "type_name")
 
-    def __init__(self, tap: Optional[Tap], name: str, type_name: str) -> None:
+    def __init__(self, tap: Tap | None, name: str, type_name: str) -> None:
         self.tap = tap  # None for a function
         self.name = name
         self.type_name = type_name
-        self.files: Optional[CallFiles] = None  # None if it is not recorded
+        self.files: CallFiles | None = None  # None if it is not recorded
 
 
 class _Thread(threading.local):
     """Where one thread is."""
 
     def __init__(self) -> None:
-        self.stack: List[Call] = []
-        self.round: Optional[Round] = None  # of the root call that it is in
+        self.stack: list[Call] = []
+        self.round: Round | None = None  # of the root call that it is in
         self.busy = False  # in code of ours
 
 
@@ -65,10 +65,10 @@ class Session:
         self._model = weakref.ref(model)
         self._selection = Selection(self.config)
         self._apis = ApiRecorder(self, self._selection) if "api" in self.config.mode else None
-        self._taps: Dict[str, Tap] = {}
-        self._layout: Tuple[Tuple[str, int], ...] = ()
+        self._taps: dict[str, Tap] = {}
+        self._layout: tuple[tuple[str, int], ...] = ()
         self._attached = False  # the modules below the root
-        self._tree: Dict[str, Any] = {}
+        self._tree: dict[str, Any] = {}
         self.start_over()
 
     def start_over(self) -> None:
@@ -76,7 +76,7 @@ class Session:
         model = self._model()
         self._lock = threading.RLock()
         self._thread = _Thread()
-        self._round: Optional[Round] = None  # of the latest root call, or the first if there was none
+        self._round: Round | None = None  # of the latest root call, or the first if there was none
         self._active = 0  # root calls under way that are recorded
         self._ordered = False
         root_type = "" if model is None else type(module_tree.uncompiled(model)).__name__
@@ -84,11 +84,11 @@ class Session:
         self._sink.tree = self._tree
 
     @property
-    def model(self) -> Optional[torch.nn.Module]:
+    def model(self) -> torch.nn.Module | None:
         return self._model()
 
     @property
-    def folder(self) -> Optional[str]:
+    def folder(self) -> str | None:
         return self._sink.path
 
     def open(self) -> None:
@@ -106,7 +106,7 @@ class Session:
         with self.guarded("flush"):
             self._sink.flush()
 
-    def close(self, replaced_by: Optional[str] = None) -> None:
+    def close(self, replaced_by: str | None = None) -> None:
         """Ends the recording; what was recorded is on disk when this returns."""
         with self._lock:
             if self.closed:
@@ -240,7 +240,7 @@ class Session:
 
     # Calls
 
-    def enter(self, tap: Tap, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+    def enter(self, tap: Tap, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         thread = self._thread
         if thread.busy:
             return
@@ -284,9 +284,7 @@ class Session:
         finally:
             thread.busy = False
 
-    def enter_api(
-        self, name: str, type_name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any]
-    ) -> Optional[CallFiles]:
+    def enter_api(self, name: str, type_name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallFiles | None:
         """None if this call is not to be recorded."""
         thread = self._thread
         current = thread.round
@@ -306,7 +304,7 @@ class Session:
             self._end_call(files, output)
 
     @staticmethod
-    def _pop(thread: _Thread, tap: Tap) -> Optional[Call]:
+    def _pop(thread: _Thread, tap: Tap) -> Call | None:
         """The latest call of this tap; those above it have raised something that a caller caught."""
         for index in range(len(thread.stack) - 1, -1, -1):
             if thread.stack[index].tap is tap:
@@ -315,7 +313,7 @@ class Session:
                 return call
         return None
 
-    def _begin_call(self, call: Call, current: Round, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+    def _begin_call(self, call: Call, current: Round, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         hindrance = _hindrance()
         if hindrance is not None:
             self._sink.manifest.not_stored.add(hindrance, f"{current.number}/{call.name}")
@@ -349,7 +347,7 @@ class _Guard:
         self._busy = self._thread.busy
         self._thread.busy = True
 
-    def __exit__(self, _kind: Any, error: Optional[BaseException], _trace: Any) -> bool:
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> bool:
         self._thread.busy = self._busy
         if isinstance(error, Exception):
             self._session.trouble(error, self._what)
@@ -357,7 +355,7 @@ class _Guard:
         return False
 
 
-def _hindrance() -> Optional[str]:
+def _hindrance() -> str | None:
     """Why tensors cannot be looked at right now."""
     if torch._C._get_tracing_state() is not None:
         return "called while torch.jit traced the model"

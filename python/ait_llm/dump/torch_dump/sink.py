@@ -7,7 +7,8 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -40,7 +41,7 @@ class CallFiles:
         self.place = place  # in the process folder
         self.name = name
         self.type_name = type_name
-        self.rows: List[Row] = []
+        self.rows: list[Row] = []
 
 
 class Sink:
@@ -50,15 +51,15 @@ class Sink:
         self._config = config
         self._selection = selection
         self.manifest = Manifest(config, root_type)
-        self.tree: Dict[str, Any] = {}
-        self._folder: Optional[ProcessFolder] = None
+        self.tree: dict[str, Any] = {}
+        self._folder: ProcessFolder | None = None
         self._lost = False  # no folder can be had, or it has been closed
         self._lock = threading.RLock()
         self._on_device = OnDevice()
-        self._tables: List[Tuple[str, List[Row]]] = []
+        self._tables: list[tuple[str, list[Row]]] = []
         self._manifest_due = 0.0
         self._failures = 0
-        self.path: Optional[str] = None
+        self.path: str | None = None
 
     def open(self, model: torch.nn.Module) -> bool:
         """Makes the folder, or moves it when the model has gone to another device before its first call."""

@@ -6,7 +6,8 @@ import csv
 import functools
 import io
 import re
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -34,9 +35,9 @@ MAX_WIDENED = 1 << 25
 """Elements that are made float64 at once: 256 MiB."""
 
 # Maximum, minimum, mean, norm.
-Values = Tuple[float, float, float, float]
+Values = tuple[float, float, float, float]
 # Maximum, minimum, sum, norm, still on their device.
-Reduced = Tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+Reduced = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class Row:
@@ -45,15 +46,15 @@ class Row:
     def __init__(self, name: str, type_name: str, stem: str, tensor: torch.Tensor) -> None:
         self._texts = (name, type_name, *_place(stem), tensor.dtype, tuple(tensor.shape))
         self._stem = stem
-        self.values: Optional[Values] = None
+        self.values: Values | None = None
 
-    def cells(self) -> List[Any]:
+    def cells(self) -> list[Any]:
         numbers = [""] * 4 if self.values is None else [_native.number_text(value) for value in self.values]
         return [*self._texts, *numbers, self._stem]
 
 
 @functools.lru_cache(maxsize=4096)
-def _place(stem: str) -> Tuple[str, int]:
+def _place(stem: str) -> tuple[str, int]:
     """As the older tools have it: input or output, and the last number of the file's name."""
     numbers = re.findall(r"\d+", stem)
     return "Input" if stem.startswith("input") else "Output", int(numbers[-1]) if numbers else 0
@@ -67,7 +68,7 @@ def table(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def measure(tensor: torch.Tensor) -> Optional[Values]:
+def measure(tensor: torch.Tensor) -> Values | None:
     """Of a plain tensor on the CPU."""
     if tensor.numel() == 0:
         return None
@@ -83,7 +84,7 @@ class OnDevice:
     """
 
     def __init__(self) -> None:
-        self._pending: List[Tuple[Row, int, Reduced]] = []
+        self._pending: list[tuple[Row, int, Reduced]] = []
 
     @staticmethod
     def takes(tensor: torch.Tensor) -> bool:
@@ -109,7 +110,7 @@ class OnDevice:
     def fetch(self) -> None:
         """Fills in the numbers of every row so far."""
         pending, self._pending = self._pending, []
-        by_kind: Dict[Tuple[torch.device, torch.dtype], List[Tuple[Row, int, Reduced]]] = {}
+        by_kind: dict[tuple[torch.device, torch.dtype], list[tuple[Row, int, Reduced]]] = {}
         for entry in pending:
             high = entry[2][0]
             by_kind.setdefault((high.device, high.dtype), []).append(entry)

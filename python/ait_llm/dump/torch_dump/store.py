@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, Optional, Tuple
 
 import torch
 
@@ -17,7 +16,7 @@ QUEUED_BYTES_PER_WRITER = 64 << 20
 _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 # torch's own int4 is a type without operations, not the packed int4 of ait.
-dtype_names: Dict[torch.dtype, str] = {
+dtype_names: dict[torch.dtype, str] = {
     getattr(torch, name): name for name in _native.dtypes if name != "int4" and hasattr(torch, name)
 }
 """Those that can be stored, in ait's words."""
@@ -27,7 +26,7 @@ class NotStorable(Exception):
     """Says why in one sentence."""
 
 
-def plain(tensor: torch.Tensor) -> Tuple[torch.Tensor, Optional[str]]:
+def plain(tensor: torch.Tensor) -> tuple[torch.Tensor, str | None]:
     """The dense tensor that is written for `tensor`, and how it differs from it, if it does."""
     note = None
     if type(tensor) not in _PLAIN_TYPES:
@@ -51,7 +50,7 @@ def plain(tensor: torch.Tensor) -> Tuple[torch.Tensor, Optional[str]]:
     return tensor, note
 
 
-def _unwrapped(tensor: torch.Tensor) -> Tuple[torch.Tensor, Optional[str]]:
+def _unwrapped(tensor: torch.Tensor) -> tuple[torch.Tensor, str | None]:
     name = type(tensor).__name__
     local = getattr(tensor, "_local_tensor", None)
     if isinstance(local, torch.Tensor):  # DTensor
@@ -75,8 +74,8 @@ class Store:
 
     def __init__(self) -> None:
         self._writers = max(1, min(MAX_WRITERS, _cores() // 4))
-        self._native: Optional[_native.Recorder] = None
-        self._lanes: Dict[torch.device, Optional[PinnedLane]] = {}
+        self._native: _native.Recorder | None = None
+        self._lanes: dict[torch.device, PinnedLane | None] = {}
 
     @property
     def native(self) -> _native.Recorder:
@@ -108,7 +107,7 @@ class Store:
             self.hand_over()
             self._native.flush()
 
-    def _lane(self, device: torch.device) -> Optional[PinnedLane]:
+    def _lane(self, device: torch.device) -> PinnedLane | None:
         if device not in self._lanes:
             self._lanes[device] = PinnedLane.for_device(device)
         return self._lanes[device]

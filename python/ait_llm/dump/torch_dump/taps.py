@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
@@ -27,8 +27,8 @@ class Tap:
 
     def __init__(
         self,
-        session: Optional[Session] = None,
-        module: Optional[torch.nn.Module] = None,
+        session: Session | None = None,
+        module: torch.nn.Module | None = None,
         name: str = "",
         type_name: str = "",
         wanted: bool = False,
@@ -41,13 +41,13 @@ class Tap:
         self.wanted = wanted
         self.expected = expected  # to be called in a round; containers never are
         self.is_root = name == ROOT
-        self._undo: List[Callable[[], None]] = []
+        self._undo: list[Callable[[], None]] = []
 
     @property
     def attached(self) -> bool:
         return bool(self._undo)
 
-    def attach(self, around: Optional[Callable[[], Any]] = None) -> None:
+    def attach(self, around: Callable[[], Any] | None = None) -> None:
         """With `around`, each call of forward happens inside such a context."""
         module = None if self.module is None else self.module()
         if module is None or self._undo:
@@ -68,13 +68,13 @@ class Tap:
         for each in undo:
             each()
 
-    def before(self, _module: torch.nn.Module, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+    def before(self, _module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if is_compiling():
             return
         if self.session is not None:
             self.session.enter(self, args, kwargs)
 
-    def after(self, _module: torch.nn.Module, _args: Tuple[Any, ...], _kwargs: Dict[str, Any], output: Any) -> None:
+    def after(self, _module: torch.nn.Module, _args: tuple[Any, ...], _kwargs: dict[str, Any], output: Any) -> None:
         if is_compiling():
             return
         if self.session is not None:
@@ -82,22 +82,22 @@ class Tap:
             raised = self.is_root and output is None and sys.exc_info()[1] is not None
             self.session.leave(self, output, raised)
 
-    def __deepcopy__(self, memo: Dict[int, Any]) -> Tap:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tap:
         return Tap()
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Tap, ()
 
 
 class WrappedForward:
     """Stands in for a module's forward, as an attribute of the instance. Holds no reference to the module."""
 
-    def __init__(self, tap: Tap, module: torch.nn.Module, around: Optional[Callable[[], Any]]) -> None:
+    def __init__(self, tap: Tap, module: torch.nn.Module, around: Callable[[], Any] | None) -> None:
         self._tap = tap
         self._module = weakref.ref(module)
         self._around = around
         # Another wrapper, or whatever the model's author has put there.
-        self._before: Optional[Callable[..., Any]] = vars(module).get("forward")
+        self._before: Callable[..., Any] | None = vars(module).get("forward")
         self.__name__ = "forward"
         vars(module)["forward"] = self
 
@@ -144,11 +144,11 @@ class WrappedForward:
         # Where somebody else has put something around it, it stays and only passes calls on.
 
     # A copy of a module has a forward of its own, not this one's.
-    def __deepcopy__(self, memo: Dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         module = self._module()
         return _own_forward(memo.get(id(module), module))
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _own_forward, (self._module(),)
 
 

@@ -8,7 +8,8 @@ import os
 import sys
 import threading
 import weakref
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
@@ -25,7 +26,7 @@ class TokenRanges:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._pairs: List[Tuple[int, int]] = []
+        self._pairs: list[tuple[int, int]] = []
         if text == "none":
             return
         try:
@@ -44,7 +45,7 @@ class TokenRanges:
 
 
 def config_of(environ: Mapping[str, str]) -> DumpConfig:
-    def optional(name: str) -> Optional[int]:
+    def optional(name: str) -> int | None:
         text = environ.get(name, "")
         try:
             return int(text) if text else None
@@ -76,8 +77,8 @@ class Roots:
     def __init__(self, config: DumpConfig) -> None:
         self._config = config
         self._lock = threading.Lock()
-        self._members: Dict[int, Any] = {}  # modules of all roots, by id; weak references
-        self._sessions: List[session.Session] = []
+        self._members: dict[int, Any] = {}  # modules of all roots, by id; weak references
+        self._sessions: list[session.Session] = []
         self._too_many = False
 
     def renew_lock(self) -> None:
