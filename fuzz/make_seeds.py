@@ -5,6 +5,7 @@
 Fuzzing grows a corpus from there and `-merge=1` thins it out again, so the committed files are not these alone.
 """
 
+import csv
 import io
 import json
 import pathlib
@@ -15,6 +16,10 @@ import zipfile
 import numpy as np
 import safetensors.torch
 import torch
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY / "tests" / "attacks"))
+import hostile_rows as rows  # noqa: E402
 
 MAX_SEED_BYTES = 2048
 
@@ -146,6 +151,60 @@ def topology_seeds():
     )
 
 
+def statistics_csv_seeds():
+    """As register_hook writes it, and as its predecessors do: without the last column, appended."""
+
+    def table(columns, *lines):
+        text = io.StringIO()
+        csv.writer(text).writerows([columns, *lines])
+        return text.getvalue().encode()
+
+    columns = ["NodeName", "NodeType", "InputOutput", "Index", "DataType", "Shape", "Max", "Min", "Mean", "L2Norm"]
+    line = ["root.norm", "LlamaRMSNorm", "Output", 0, torch.float16, (1, 7, 64), 1.5, -1.25, 0.01, 3.2]
+    yield (
+        "file",
+        table([*columns, "File"], [*line, "output"], ["a", "b", "Input", 0, torch.int8, (), 1, 1, 1, 1, "input_0"]),
+    )
+    yield "older", table(columns, line, line, [*line[:3], 1, *line[4:]])
+    yield "odd_numbers", table(columns, [*line[:6], "nan", "-inf", "N/A", ""], [*line[:5], (0, 3), "", "", "", ""])
+    yield (
+        "quoted",
+        table([*columns, "File"], ['say "root"', "a,b", "Output", 0, torch.bool, (3,), 1, 0, 0.5, 1, "out\nput"]),
+    )
+    yield "bare_line_ends", table(columns, line).replace(b"\r\n", b"\n")
+
+
+def rows_seeds():
+    """Stores of rows with every kind of field; those of real runs are too long to begin with."""
+    measured = rows.side(dtype=9, shape=(2, 3), statistics=rows.statistics())
+    compared = rows.whole(1) + rows.comparison(
+        rows.whole(1) + rows.whole(2) + rows.whole(1) + rows.real(0.9) + rows.real(0.1) * 2
+    )
+    full = rows.row(
+        phase=rows.whole(1),
+        first_column=rows.whole(1) + rows.whole(64),
+        layer=rows.whole(1) + rows.whole(3),
+        certainty=rows.whole(1) + rows.whole(1),
+        why=rows.text(b"types and order fit"),
+        golden=measured,
+        my=measured,
+        compared=compared,
+    )
+    shards = rows.side(
+        [rows.record(), rows.record(rows.text(b"1.bin", 4))],
+        transform=rows.whole(4) * 4 + rows.whole(1) + rows.whole(1),
+    )
+    kept = rows.row(
+        my=rows.side(dtype=10, shape=(6,), kept=2), at_least=rows.whole(1) + rows.real(0.5), reason=rows.text(b"why.")
+    )
+    missing = rows.row(golden=rows.side([]), my=rows.side(lacks=1), reason=rows.text("ünicode".encode()))
+    yield "full", rows.store(rows.block(full))
+    yield "shards", rows.store(rows.block(rows.row(golden=shards, my=shards)))
+    yield "several", rows.store(rows.block(full + kept + missing, 3))
+    yield "without_end", rows.header() + rows.block(kept) + rows.block(missing)
+    yield "none", rows.store()
+
+
 SEEDS = {
     "fuzz_npy": npy_seeds(),
     "fuzz_npz": npz_seeds(),
@@ -154,6 +213,8 @@ SEEDS = {
     "fuzz_pickle": pickle_seeds(),
     "fuzz_safetensors": safetensors_seeds(),
     "fuzz_atb_bin": atb_bin_seeds(),
+    "fuzz_statistics_csv": statistics_csv_seeds(),
+    "fuzz_rows": rows_seeds(),
     "fuzz_topology": topology_seeds(),
 }
 

@@ -88,6 +88,7 @@ inline void exercise(const formats::TensorFile& file) {
   for (size_t i = 0; i < std::min(file.size(), kMaxTensors); ++i) {
     const std::string name = file.name(i);
     if (const auto tensor = file.load(i)) touch(tensor->view());
+    static_cast<void>(file.describe(i));
   }
   const std::string note = file.note();
 }

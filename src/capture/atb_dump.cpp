@@ -315,20 +315,30 @@ void find_kernels(Recording& recording, const Topologies& topologies) {
   }
 }
 
+// What a file keeps of its tensor; nothing where it cannot be read or the tensor is empty, which is
+// kept whole in any run.
+std::optional<Kept> kept_in(const std::string& path) {
+  const auto file = formats::open_tensor_file(path);
+  if (!file || (*file)->size() != 1) return std::nullopt;
+  const auto found = (*file)->describe(0);
+  if (!found || count_elements(found->shape) == 0) return std::nullopt;
+  if (found->has_data) return Kept::kBytes;
+  return found->statistics ? Kept::kStatistics : Kept::kDescription;
+}
+
 // A run keeps the same of all its tensors: the first that can be read tells.
 void find_what_was_kept(Recording& recording) {
-  for (uint32_t slot = 0; slot < recording.slots.size(); ++slot) {
-    if (!recording.has(0, 0, slot)) continue;
-    const auto file = formats::open_tensor_file(recording.record(0, 0, slot).path);
-    const auto kept = file && (*file)->size() == 1
-                          ? (*file)->describe(0)
-                          : Result<formats::Description>(fail(Error(ErrorCode::kUnreadable)));
-    if (!kept) continue;
-    if (kept->has_data) return;
-    for (Slot& each : recording.slots)
-      each.kept = kept->statistics ? Kept::kStatistics : Kept::kDescription;
-    return;
-  }
+  size_t tries = 100;  // a dump whose files are all damaged is not read through for this
+  for (size_t rank = 0; rank < recording.ranks.size(); ++rank)
+    for (size_t round = 0; round < recording.rounds.size(); ++round)
+      for (uint32_t slot = 0; slot < recording.slots.size(); ++slot) {
+        if (!recording.has(rank, round, slot)) continue;
+        const auto kept = kept_in(recording.record(rank, round, slot).path);
+        if (!kept && --tries > 0) continue;
+        if (!kept) return;
+        for (Slot& each : recording.slots) each.kept = *kept;
+        return;
+      }
 }
 
 }  // namespace

@@ -179,7 +179,7 @@ void RecordingBuilder::finish(
                           y.index) ||
            (std::tuple(x.operation, x.call, x.direction, x.moment, x.index) ==
                 std::tuple(y.operation, y.call, y.direction, y.moment, y.index) &&
-            natural_less(x.file, y.file));
+            (x.file != y.file ? natural_less(x.file, y.file) : natural_less(x.member, y.member)));
   });
   std::vector<uint32_t> slot_place(slots.size());
   for (uint32_t i = 0; i < order.size(); ++i) {

@@ -121,6 +121,10 @@ uint32_t index_of(std::string_view stem) {
   return index;
 }
 
+bool is_tensor_name(std::string_view stem) {
+  return stem.starts_with("input") || stem.starts_with("output");
+}
+
 // "output_0" of "output_0.pth"; empty where the file is no tensor.
 std::string_view stem_of(std::string_view name) {
   const size_t dot = name.rfind('.');
@@ -128,7 +132,7 @@ std::string_view stem_of(std::string_view name) {
       std::find(kExtensions.begin(), kExtensions.end(), name.substr(dot)) == kExtensions.end())
     return {};
   const std::string_view stem = name.substr(0, dot);
-  return stem.starts_with("input") || stem.starts_with("output") ? stem : std::string_view();
+  return is_tensor_name(stem) ? stem : std::string_view();
 }
 
 RecordingBuilder::Name tensor_of(std::string_view folder, std::string_view stem) {
@@ -162,25 +166,28 @@ std::vector<RecordingBuilder::Name> parse_file(std::string_view file,
   return out;
 }
 
-// Looks into one table of each kind of folder: other rounds have the same tensors.
+// Looks into one table of each kind of folder: other rounds have the same tensors. A tensor that
+// was kept whole in any round is not taken from a table in another, where a killed process lost it.
 StatisticsOnly read_statistics(const Recording& recording, const RecordingBuilder& builder) {
   StatisticsOnly out;
+  StatisticsOnly whole;
   builder.each([&](size_t rank, size_t round, const std::string& unit, std::string_view files) {
     bool has_table = false;
-    std::set<std::string, std::less<>> tensors;
     each_file(files, [&](std::string_view file) {
       has_table |= file == record::kStatisticsFile;
-      if (const std::string_view stem = stem_of(file); !stem.empty()) tensors.emplace(stem);
+      if (const std::string_view stem = stem_of(file); !stem.empty())
+        whole[unit].insert(std::string(stem));
     });
     if (!has_table) return;
     const auto table =
         formats::open_tensor_file(recording.ranks[rank].path + "/" + recording.rounds[round] + "/" +
                                   unit + "/" + record::kStatisticsFile);
-    if (!table) return;
-    for (size_t i = 0; i < (*table)->size(); ++i)
-      if (const std::string name = (*table)->name(i); !tensors.contains(name))
-        out[unit].insert(name);
+    for (size_t i = 0; table && i < (*table)->size(); ++i)
+      if (const std::string name = (*table)->name(i); is_tensor_name(name)) out[unit].insert(name);
   });
+  for (const auto& [unit, names] : whole)
+    if (const auto found = out.find(unit); found != out.end())
+      for (const std::string& name : names) found->second.erase(name);
   return out;
 }
 

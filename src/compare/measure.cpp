@@ -12,6 +12,12 @@ namespace {
 // The old tools' lower bound of a norm in the cosine.
 constexpr double kOldNormClamp = 1e-8;
 
+// Statistics in a file are off by this part of themselves at most: they are written as float32
+// (2^-23, since the shortest text may lie half a unit from it), and the older tools' means and
+// norms are sums in float32, whose errors are those of a handful of roundings when it is done in
+// pairs.
+constexpr double kWrittenRounding = 0x1p-20;
+
 void add_reason(Row& row, std::string_view sentence) {
   if (!row.reason.empty()) row.reason += ' ';
   row.reason += sentence;
@@ -94,19 +100,36 @@ std::string_view reason_for(capture::Kept kept, bool is_golden) {
   return is_golden ? reasons::kGoldenDescription : reasons::kActualDescription;
 }
 
+bool all_finite(const metrics::Side& side) {
+  return std::isfinite(side.maximum) && std::isfinite(side.minimum) && std::isfinite(side.mean) &&
+         std::isfinite(side.l2_norm);
+}
+
 // Two tensors whose norms, means or extremes are this far apart are themselves at least as far
 // apart: | |g| - |m| | <= |g - m| (triangle inequality), sqrt(n) |mean(g) - mean(m)| <= |g - m|
 // (Cauchy-Schwarz), and maxima and minima cannot differ by more than the largest difference of two
-// elements, which is no larger than |g - m|. Relative to |g|; nothing where that says nothing.
-std::optional<double> smallest_distance(const metrics::Side& golden, const metrics::Side& actual) {
-  const double scale = golden.l2_norm;
+// elements, which is no larger than |g - m|. Relative to |g|. What the numbers may be off by for
+// being rounded is taken off: extremes and sqrt(n) times the mean are no larger than the norm.
+// Nothing where that says nothing: the norm of data that are not all finite leaves out elements
+// that the other side may have.
+std::optional<double> smallest_distance(const Row& row, const Content& golden_content,
+                                        const Content& actual_content) {
+  const metrics::Side& golden = *row.golden.statistics;
+  const metrics::Side& actual = *row.actual.statistics;
+  if (!all_finite(golden) || !all_finite(actual)) return std::nullopt;
+  const double golden_part = golden_content.tensor ? 0 : kWrittenRounding * golden.l2_norm;
+  const double actual_part = actual_content.tensor ? 0 : kWrittenRounding * actual.l2_norm;
+  const double rounding = golden_content.rounding + actual_content.rounding;
+  const auto apart_by = [&](double g, double m, double weight) {
+    return (std::abs(g - m) - rounding) * weight - golden_part - actual_part;
+  };
   const double apart = std::max(
-      {std::abs(golden.l2_norm - actual.l2_norm),
-       std::abs(golden.mean - actual.mean) * std::sqrt(static_cast<double>(golden.elements)),
-       std::abs(golden.maximum - actual.maximum), std::abs(golden.minimum - actual.minimum)});
-  if (!std::isfinite(apart) || !std::isfinite(scale)) return std::nullopt;
-  if (scale == 0) return apart == 0 ? std::optional(0.0) : std::nullopt;
-  return apart / scale;
+      {0.0, apart_by(golden.l2_norm, actual.l2_norm, 1),
+       apart_by(golden.mean, actual.mean, std::sqrt(static_cast<double>(golden.elements))),
+       apart_by(golden.maximum, actual.maximum, 1), apart_by(golden.minimum, actual.minimum, 1)});
+  if (apart == 0) return 0;
+  const double scale = golden.l2_norm + golden_part + golden_content.rounding;
+  return scale > 0 ? std::optional(apart / scale) : std::nullopt;
 }
 
 std::string at_least_text(double distance) {
@@ -115,12 +138,16 @@ std::string at_least_text(double distance) {
   return text;
 }
 
+bool is_complex(const Content& content) { return info(content.dtype).kind == DTypeKind::kComplex; }
+
 // At least one side has no data.
 void compare_what_was_kept(Row& row, const Content& golden, const Content& actual) {
   if (count_elements(golden.shape) != count_elements(actual.shape)) {
     add_reason(row, reasons::kShape);
+  } else if (is_complex(golden) != is_complex(actual)) {
+    add_reason(row, reasons::kComplexAgainstReal);
   } else if (row.golden.statistics && row.actual.statistics) {
-    row.distance_at_least = smallest_distance(*row.golden.statistics, *row.actual.statistics);
+    row.distance_at_least = smallest_distance(row, golden, actual);
   }
   if (!golden.tensor) add_reason(row, reason_for(row.golden.kept, true));
   if (!actual.tensor) add_reason(row, reason_for(row.actual.kept, false));
@@ -132,8 +159,9 @@ void compare_what_was_kept(Row& row, const Content& golden, const Content& actua
 Content::Content(const formats::Description& description)
     : dtype(description.dtype), shape(description.shape) {
   if (!description.statistics) return;
+  rounding = description.statistics->rounding;
   metrics::Side& side = statistics.emplace();
-  side.elements = count_elements(shape).value_or(0);
+  side.elements = count_elements(shape).value_or(0) * (is_complex(*this) ? 2 : 1);
   side.maximum = description.statistics->maximum;
   side.minimum = description.statistics->minimum;
   side.mean = description.statistics->mean;
@@ -143,7 +171,9 @@ Content::Content(const formats::Description& description)
 bool Side::has_non_finite() const {
   if (!statistics) return false;
   if (kept == capture::Kept::kBytes) return statistics->non_finite() > 0;
-  return !std::isfinite(statistics->maximum) || !std::isfinite(statistics->minimum);
+  // Some tools look at a NaN only where it gets into a sum.
+  return !std::isfinite(statistics->maximum) || !std::isfinite(statistics->minimum) ||
+         !std::isfinite(statistics->mean);
 }
 
 const metrics::Comparison* metrics_of(const Row& row) {

@@ -41,6 +41,7 @@ struct Content {
   Shape shape;
   std::optional<Tensor> tensor;
   std::optional<metrics::Side> statistics;  // of a side without a tensor
+  double rounding = 0;                      // of these: formats::Description::Statistics
 
   Content() = default;
   Content(Tensor whole)  // NOLINT: a tensor is one kind of content

@@ -26,8 +26,11 @@ constexpr size_t kHeaderBytes = 16;
 constexpr size_t kBlockHeaderBytes = 16;
 constexpr size_t kEndBytes = 24;
 
-// More than any row has; a file that says more is damaged.
-constexpr size_t kMaxTextBytes = size_t{1} << 24;
+// A row may be made of names that a hostile file chose. What is longer than this is cut when it is
+// written, and a file that holds more is damaged. Text is stored as what differs from the row
+// before, so that without a limit a few bytes could stand for gigabytes.
+constexpr size_t kMaxTextBytes = size_t{1} << 16;
+constexpr size_t kMaxRowTextBytes = size_t{1} << 20;
 constexpr size_t kMaxRecords = 65536;
 
 template <std::unsigned_integral T>
@@ -40,7 +43,10 @@ void append_le(std::string& out, T value) {
 class Texts {
  public:
   explicit Texts(std::vector<std::string>& previous) : previous_(previous) {}
-  void start_row() { field_ = 0; }
+  void start_row() {
+    field_ = 0;
+    left_bytes_ = kMaxRowTextBytes;
+  }
   std::string& next() {
     if (field_ == previous_.size()) previous_.emplace_back();
     return previous_[field_++];
@@ -48,10 +54,14 @@ class Texts {
   // The records of a side share their fields, however many there are.
   size_t mark() const { return field_; }
   void back_to(size_t mark) { field_ = mark; }
+  // How long the next text of this row may be.
+  size_t limit() const { return std::min(kMaxTextBytes, left_bytes_); }
+  void use(size_t bytes) { left_bytes_ -= bytes; }
 
  private:
   std::vector<std::string>& previous_;
   size_t field_ = 0;
+  size_t left_bytes_ = kMaxRowTextBytes;
 };
 
 class Encoder {
@@ -72,13 +82,15 @@ class Encoder {
     append_le(out_, std::bit_cast<uint64_t>(value));
     return true;
   }
-  bool text(const std::string& value) {
+  bool text(const std::string& whole_text) {
+    const std::string_view value(whole_text.data(), std::min(whole_text.size(), texts.limit()));
+    texts.use(value.size());
     std::string& before = texts.next();
     const auto differ = std::mismatch(value.begin(), value.end(), before.begin(), before.end());
     const auto shared = static_cast<size_t>(differ.first - value.begin());
     whole(shared);
     whole(value.size() - shared);
-    out_.append(value, shared);
+    out_.append(value.substr(shared));
     before = value;
     return true;
   }
@@ -103,7 +115,8 @@ class Decoder {
       const auto byte = std::to_integer<uint64_t>(rest_[0]);
       rest_ = rest_.subspan(1);
       value |= (byte & 0x7F) << shift;
-      if ((byte & 0x80) == 0) return true;
+      // The tenth byte has room for one bit.
+      if ((byte & 0x80) == 0) return shift < 63 || byte <= 1;
     }
     return false;
   }
@@ -118,8 +131,9 @@ class Decoder {
     uint64_t shared = 0;
     uint64_t more = 0;
     if (!whole(shared) || !whole(more) || shared > before.size() || more > rest_.size() ||
-        shared + more > kMaxTextBytes)
+        shared + more > texts.limit())
       return false;
+    texts.use(shared + more);
     before.resize(shared);
     before.append(reinterpret_cast<const char*>(rest_.data()), more);
     rest_ = rest_.subspan(more);
@@ -184,11 +198,11 @@ bool optional(Codec& codec, T& value, Inside inside) {
 
 template <typename Codec, typename T, typename Inside>
 bool list(Codec& codec, T& values, size_t most, Inside inside) {
-  uint64_t count = values.size();
+  uint64_t count = std::min(values.size(), most);
   if (!field(codec, count) || count > most) return false;
   if constexpr (Codec::kReads) values.resize(count);
-  for (auto& value : values)
-    if (!inside(value)) return false;
+  for (size_t i = 0; i < count; ++i)
+    if (!inside(values[i])) return false;
   return true;
 }
 
@@ -233,6 +247,7 @@ bool side_fields(Codec& c, T& side) {
          choice(c, side.kept, capture::Kept::kDescription) &&
          optional(c, side.dtype, [&](auto& dtype) { return choice(c, dtype, last_dtype); }) &&
          list(c, side.shape, kMaxRank, [&](auto& size) { return field(c, size); }) &&
+         (!Codec::kReads || count_elements(side.shape)) &&
          optional(c, side.statistics, [&](auto& s) { return statistics_fields(c, s); });
 }
 
@@ -354,7 +369,12 @@ Result<std::string> RowStoreWriter::finish_beside(const std::string& report) {
 Result<RowStore> RowStore::open(const std::string& path) {
   auto file = MappedFile::open(path);
   if (!file) return fail(file.error());
-  const auto bytes = (*file)->bytes();
+  return read(std::move(*file));
+}
+
+Result<RowStore> RowStore::read(std::shared_ptr<const MappedFile> file) {
+  const std::string& path = file->path();
+  const auto bytes = file->bytes();
   if (bytes.size() < kHeaderBytes || !has_text(bytes, 0, kMagic))
     return fail(Error(ErrorCode::kUnsupported, path)
                 << "is no store of rows; name a .rows file that ait llm compare wrote");
@@ -363,9 +383,8 @@ Result<RowStore> RowStore::open(const std::string& path) {
                 << "holds rows of version " << version << ", this ait reads version "
                 << kRowStoreVersion << "; compare again");
   RowStore store;
-  store.file_ = std::move(*file);
-  auto read = store.read_end();
-  if (!read) return fail(read.error());
+  store.file_ = std::move(file);
+  if (auto end = store.read_end(); !end) return fail(end.error());
   return store;
 }
 

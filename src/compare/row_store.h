@@ -21,7 +21,8 @@
 //
 // A payload is the fields of its rows one after the other, in the order of row_fields() in
 // row_store.cpp: whole numbers as LEB128, reals as 8 bytes, text as the length that it shares with
-// the same field of the row before and the rest. Without part 4 (a writer that was killed) the
+// the same field of the row before and the rest. Text beyond 64 KiB, or 1 MiB in a row, is cut when
+// it is written and refused when it is read. Without part 4 (a writer that was killed) the
 // blocks that are whole are read. A change of fields is a new version.
 #pragma once
 
@@ -72,6 +73,7 @@ class RowStoreWriter {
 class RowStore {
  public:
   static Result<RowStore> open(const std::string& path);
+  static Result<RowStore> read(std::shared_ptr<const MappedFile> file);
 
   size_t size() const { return rows_; }
   bool is_complete() const { return complete_; }  // the writer came to its end

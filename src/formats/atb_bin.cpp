@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <limits>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -85,6 +84,9 @@ std::string_view format_name(int64_t code) {
   return "unknown";
 }
 
+// Half of the last of six decimals.
+constexpr double kStatisticsRounding = 5e-7;
+
 Error corrupt() { return Error(ErrorCode::kCorrupt); }
 
 template <typename T>
@@ -149,18 +151,23 @@ class HeaderReader {
       header_.link = value;
       return once(name, seen_link_, !value.empty());
     }
-    if (name == "max") return statistic(value, header_.statistics.maximum);
-    if (name == "min") return statistic(value, header_.statistics.minimum);
-    if (name == "mean") return statistic(value, header_.statistics.mean);
-    if (name == "l2norm") return statistic(value, header_.statistics.l2_norm);
+    for (Statistic& statistic : statistics_)
+      if (name == statistic.name) return take(statistic, value);
     return {};
   }
 
-  // A tool that could not compute one writes a word in its place.
-  Result<void> statistic(std::string_view value, double& out) {
+  struct Statistic {
+    std::string_view name;
+    bool seen = false;
+    std::optional<double> value = {};
+  };
+
+  // A tool that could not compute one writes a word in its place: "N/A".
+  Result<void> take(Statistic& statistic, std::string_view text) {
     header_.has_statistics = true;
-    if (!parse_number(value, out)) out = std::numeric_limits<double>::quiet_NaN();
-    return {};
+    double number = 0;
+    if (parse_number(text, number)) statistic.value = number;
+    return once(statistic.name, statistic.seen, true);
   }
 
   static Result<void> once(std::string_view name, bool& seen, bool good) {
@@ -175,6 +182,10 @@ class HeaderReader {
       return fail(corrupt() << "the .bin header lacks its " << (seen_dtype_ ? "dims" : "dtype")
                             << " line");
     header_.header_bytes = header_bytes;
+    const auto& [maximum, minimum, mean, norm] = statistics_;
+    if (maximum.value && minimum.value && mean.value && norm.value)
+      header_.statistics = {*maximum.value, *minimum.value, *mean.value, *norm.value,
+                            kStatisticsRounding};
     const bool disowned = object_count_ == 0;
     const bool claimed = payload_bytes > 0 || header_.object_length_bytes.value_or(0) > 0;
     header_.has_data = header_.object || !header_.link.empty() || (claimed && !disowned);
@@ -183,6 +194,7 @@ class HeaderReader {
 
   Header header_;
   std::optional<uint64_t> object_count_;
+  std::array<Statistic, 4> statistics_ = {{{"max"}, {"min"}, {"mean"}, {"l2norm"}}};
   bool seen_format_ = false;
   bool seen_dtype_ = false;
   bool seen_dims_ = false;
@@ -351,9 +363,7 @@ std::optional<Description> describe(const Header& header) {
   const auto dtype = element_type(header.dtype_code);
   if (header.has_data || !dtype || count_elements(header.dims).value_or(0) == 0)
     return std::nullopt;
-  Description out{*dtype, header.dims, false, std::nullopt};
-  if (header.has_statistics) out.statistics = header.statistics;
-  return out;
+  return Description{*dtype, header.dims, false, header.statistics};
 }
 
 }  // namespace

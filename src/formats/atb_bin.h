@@ -11,7 +11,7 @@
 //        format=2                    aclFormat, 2 = nd; absent = nd
 //        dtype=1                     aclDataType, see kTypes in atb_bin.cpp
 //        dims=2,3                    empty = scalar
-//        max= min= mean= l2norm=     statistics dumps only
+//        max= min= mean= l2norm=     statistics dumps only; six decimals, or a word
 //        data=path                   instead of the object: the bytes are those of another .bin
 //        $Object.data=0,12           offset from the end of the header, and length
 //   2. the line "$End=1", which ends the header
@@ -53,9 +53,10 @@ struct Header {
   std::optional<Object> object;
   std::string link;       // value of "data=", or empty
   bool has_data = false;  // an object, a link, or bytes after the header that are not disowned
-  bool has_statistics = false;         // "max=" or one of its kin is there
-  Description::Statistics statistics;  // NaN where one is missing or no number
-  size_t header_bytes = 0;             // up to and with the line "$End=1"
+  bool has_statistics = false;  // "max=" or one of its kin is there
+  // Where all four are there and are numbers; "nan" and "inf" are.
+  std::optional<Description::Statistics> statistics;
+  size_t header_bytes = 0;  // up to and with the line "$End=1"
 };
 
 // Reads the header alone; touches no data. Errors carry no path.

@@ -37,6 +37,9 @@ struct Description {
     double minimum = 0;
     double mean = 0;
     double l2_norm = 0;
+    // What each may be off by for being written with a fixed number of decimals. That all are
+    // rounded to float32 at best is not counted here.
+    double rounding = 0;
   };
 
   DType dtype;

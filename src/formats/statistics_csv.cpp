@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,40 +26,47 @@ enum Cell : size_t {
   kMean = 8,
   kNorm = 9,
   kFile = 10,
-};
-
-struct Line {
-  std::string name;
-  Description description;
+  kCells = 11,
 };
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Takes one line off the front of `rest` and gives its cells. A quoted cell may hold line ends.
-std::vector<std::string> take_line(std::string_view& rest) {
-  std::vector<std::string> cells(1);
+// The cells of a line that are known; `count` is how many there are in all.
+struct Cells {
+  std::array<std::string, kCells> texts;
+  size_t count = 1;
+
+  void add(char c) {
+    if (count <= kCells) texts[count - 1] += c;
+  }
+  bool is_blank() const { return count == 1 && texts[0].empty(); }
+};
+
+// Takes one line off the front of `rest`. A quoted cell may hold line ends.
+Cells take_line(std::string_view& rest) {
+  Cells cells;
   bool quoted = false;
   size_t at = 0;
   for (; at < rest.size(); ++at) {
     const char c = rest[at];
     if (quoted) {
       if (c != '"') {
-        cells.back() += c;
+        cells.add(c);
       } else if (at + 1 < rest.size() && rest[at + 1] == '"') {
-        cells.back() += rest[++at];
+        cells.add(rest[++at]);
       } else {
         quoted = false;
       }
     } else if (c == '"') {
       quoted = true;
     } else if (c == ',') {
-      cells.emplace_back();
+      ++cells.count;
     } else if (c == '\n') {
       break;
     } else if (c != '\r') {
-      cells.back() += c;
+      cells.add(c);
     }
   }
   rest.remove_prefix(std::min(at + 1, rest.size()));
@@ -85,54 +92,98 @@ std::optional<Shape> parse_shape(std::string_view text) {
   return shape;
 }
 
-double parse_number(std::string_view text) {
+std::optional<double> parse_number(std::string_view text) {
   double value = 0;
   const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return bad == std::errc() && end == text.data() + text.size() && !text.empty()
-             ? value
-             : std::numeric_limits<double>::quiet_NaN();
+  if (bad != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
-std::optional<Line> parse_line(const std::vector<std::string>& cells) {
-  if (cells.size() <= kNorm) return std::nullopt;
-  const auto dtype = parse_dtype(cells[kDataType]);
-  auto shape = parse_shape(cells[kShape]);
+// Empty cells of an empty tensor, and words of a tool that could not compute one, are none.
+std::optional<Description::Statistics> parse_statistics(const Cells& cells) {
+  const auto maximum = parse_number(cells.texts[kMax]);
+  const auto minimum = parse_number(cells.texts[kMin]);
+  const auto mean = parse_number(cells.texts[kMean]);
+  const auto norm = parse_number(cells.texts[kNorm]);
+  if (!maximum || !minimum || !mean || !norm) return std::nullopt;
+  return Description::Statistics{*maximum, *minimum, *mean, *norm};
+}
+
+struct Line {
+  std::string name;
+  bool is_named = true;  // by the file
+  Description description;
+};
+
+std::optional<Line> parse_line(const Cells& cells) {
+  if (cells.count <= kNorm) return std::nullopt;
+  const auto dtype = parse_dtype(cells.texts[kDataType]);
+  auto shape = parse_shape(cells.texts[kShape]);
   if (!dtype || !shape) return std::nullopt;
-  Line line{{}, {*dtype, std::move(*shape), false, std::nullopt}};
-  line.name = cells.size() > kFile && !cells[kFile].empty()
-                  ? cells[kFile]
-                  : (cells[kInputOutput] == "Input" ? "input_" : "output_") + cells[kIndex];
-  if (!cells[kMax].empty())
-    line.description.statistics = {parse_number(cells[kMax]), parse_number(cells[kMin]),
-                                   parse_number(cells[kMean]), parse_number(cells[kNorm])};
+  // Of an empty tensor this is all there is.
+  const bool is_empty = count_elements(*shape) == 0;
+  Line line{cells.texts[kFile], true, {*dtype, std::move(*shape), is_empty, std::nullopt}};
+  if (line.name.empty()) {
+    line.is_named = false;
+    line.name = (cells.texts[kInputOutput] == "Input" ? "input_" : "output_") + cells.texts[kIndex];
+  }
+  if (!is_empty) line.description.statistics = parse_statistics(cells);
   return line;
+}
+
+// Older tools do not say how the file of a tensor would be called. A module puts out one tensor,
+// which they call "output", or several, numbered: where there is only number 0, it is the former.
+void rename_only_output(std::vector<Line>& lines) {
+  Line* only = nullptr;
+  for (Line& line : lines) {
+    if (line.name.starts_with("input")) continue;
+    if (only != nullptr || line.is_named || line.name != "output_0") return;
+    only = &line;
+  }
+  if (only != nullptr) only->name = "output";
 }
 
 class Table : public TensorFile {
  public:
-  explicit Table(std::string_view text) {
+  static Result<std::unique_ptr<TensorFile>> read(std::shared_ptr<const MappedFile> file) {
+    std::unique_ptr<Table> table(new Table(std::move(file)));
+    std::string_view text = text_of(table->file_->bytes());
     take_line(text);  // the header
     std::set<std::string> seen;
     size_t left_out = 0;
     while (!text.empty()) {
-      const auto cells = take_line(text);
-      if (cells.size() == 1 && cells[0].empty()) continue;
+      const Cells cells = take_line(text);
+      if (cells.is_blank()) continue;
       auto line = parse_line(cells);
       // A module that was called again appended: the first call is the one that is compared.
-      if (line && seen.insert(line->name).second) {
-        lines_.push_back(std::move(*line));
-      } else {
+      if (!line || !seen.insert(line->name).second) {
         ++left_out;
+      } else if (table->lines_.size() == kMaxTensors) {
+        return fail(Error(ErrorCode::kUnsupported, table->file_->path())
+                    << "holds statistics of more than " << kMaxTensors
+                    << " tensors; no module has as many");
+      } else {
+        table->lines_.push_back(std::move(*line));
       }
     }
+    if (table->lines_.empty() && left_out > 0)
+      return fail(
+          Error(ErrorCode::kCorrupt, table->file_->path())
+          << "none of its " << left_out
+          << " lines describes a tensor; expected a type, a shape and four numbers in each");
+    rename_only_output(table->lines_);
     if (left_out > 0)
-      note_ = std::to_string(left_out) + " lines are no statistics of another tensor";
+      table->note_ = std::to_string(left_out) + " lines are no statistics of another tensor";
+    return table;
   }
 
   std::string_view format() const override { return "statistics"; }
   size_t size() const override { return lines_.size(); }
   std::string name(size_t index) const override { return lines_[index].name; }
-  Result<Tensor> load(size_t) const override {
+  Result<Tensor> load(size_t index) const override {
+    const Description& description = lines_[index].description;
+    if (description.has_data)
+      return Tensor::contiguous(file_, {}, description.dtype, description.shape);
     return fail(Error(ErrorCode::kUnsupported)
                 << "tensor has no data. The file only holds statistics; record again with "
                    "dump_statistics_mode 0 or 2");
@@ -141,19 +192,27 @@ class Table : public TensorFile {
   std::string note() const override { return note_; }
 
  private:
+  explicit Table(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {}
+
+  std::shared_ptr<const MappedFile> file_;
   std::vector<Line> lines_;
   std::string note_;
 };
 
 }  // namespace
 
-bool sniff(std::span<const std::byte> bytes) { return text_of(bytes).starts_with(kHeader); }
+bool sniff(std::span<const std::byte> bytes) {
+  const std::string_view text = text_of(bytes);
+  return text.starts_with(kHeader) &&
+         (text.size() == kHeader.size() ||
+          std::string_view(",\r\n").find(text[kHeader.size()]) != std::string_view::npos);
+}
 
 Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file) {
   if (file->bytes().size() > kMaxBytes)
     return fail(Error(ErrorCode::kUnsupported, file->path())
                 << "is larger than a table of statistics may be (32 MiB)");
-  return std::make_unique<Table>(text_of(file->bytes()));
+  return Table::read(std::move(file));
 }
 
 }  // namespace ait::formats::statistics_csv

@@ -5,8 +5,9 @@
 //     root.norm,LlamaRMSNorm,Output,0,torch.float16,"(1, 7, 64)",1.5,-1.25,0.01,3.2,output
 //
 // Lines end in "\r\n" or "\n"; cells are quoted where they hold a comma. A tensor goes by the name
-// in File, or else by "output_{Index}" and "input_{Index}". The numbers of an empty tensor are
-// empty. load() of such a tensor fails with a message that begins "tensor has no data.".
+// in File, or else by "input_{Index}", "output_{Index}", and "output" where that is the only one.
+// load() fails with a message that begins "tensor has no data."; an empty tensor, whose numbers are
+// empty, needs none and loads. docs/formats/statistics_csv.md has the details.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,13 @@
 
 namespace ait::formats::statistics_csv {
 
-// A module has a handful of tensors; this is room for a hundred thousand.
+// A module has a handful of tensors, but tools that append may have been run often.
 inline constexpr size_t kMaxBytes = size_t{32} << 20;
+inline constexpr size_t kMaxTensors = 100'000;
 
 bool sniff(std::span<const std::byte> bytes);
 
-// A line that makes no sense is left out and counted in the note.
+// A line that makes no sense is left out and counted in the note; one that does is needed, though.
 Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file);
 
 }  // namespace ait::formats::statistics_csv

@@ -14,6 +14,7 @@ namespace ait::match {
 namespace {
 
 using capture::Direction;
+using capture::Kept;
 using capture::Recording;
 
 // Layers of each kind that are looked at, spread over the model: enough for a majority when a fault
@@ -27,6 +28,11 @@ constexpr size_t kRoundsLookedAt = 2;
 // Data this near in the first layer say that two rounds worked on the same.
 constexpr double kSameInput = 0.1;
 
+bool has_data(const Recording& recording) {
+  return std::any_of(recording.slots.begin(), recording.slots.end(),
+                     [](const capture::Slot& slot) { return slot.kept == Kept::kBytes; });
+}
+
 class Automatic {
  public:
   Automatic(SharedRecording golden, SharedRecording actual, const AutomaticOptions& options)
@@ -36,7 +42,9 @@ class Automatic {
         golden_programs_(find_programs(*golden_)),
         actual_programs_(find_programs(*actual_)),
         golden_side_{*golden_, golden_programs_},
-        actual_side_{*actual_, actual_programs_} {}
+        actual_side_{*actual_, actual_programs_},
+        golden_has_data_(has_data(*golden_)),
+        actual_has_data_(has_data(*actual_)) {}
 
   Result<AutomaticPairs> run() {
     if (golden_programs_.empty() || actual_programs_.empty() || golden_->slots.empty() ||
@@ -253,6 +261,13 @@ class Automatic {
     }
   }
 
+  // Where data had no say, because one of the runs kept none, what they seem to say means nothing.
+  static std::string why_alone(const std::string& found, const Recording& recording, uint32_t slot,
+                               bool other_has_data, const std::string& other_option) {
+    if (recording.slots[slot].kept != Kept::kBytes) return "its data were not kept.";
+    return other_has_data ? found : "the data of " + other_option + " were not kept.";
+  }
+
   template <typename GoldenSlot, typename ActualSlot>
   void add_lonely(const SegmentMatch& match, const std::vector<Value>& golden_values,
                   const std::vector<Value>& actual_values, const GoldenSlot& golden_slot,
@@ -262,7 +277,9 @@ class Automatic {
         continue;
       PlannedPair pair;
       pair.golden = {golden_slot(g)};
-      if (!match.golden_is_copy[g]) pair.alone = match.golden_alone[g];
+      if (!match.golden_is_copy[g])
+        pair.alone =
+            why_alone(match.golden_alone[g], *golden_, pair.golden[0], actual_has_data_, "my-path");
       out.pairs.push_back(std::move(pair));
     }
     for (uint32_t a = 0; a < actual_values.size(); ++a) {
@@ -271,7 +288,8 @@ class Automatic {
       PlannedPair pair;
       pair.actual = {actual_slot(a)};
       pair.form.actual_ranks = actual_->ranks.size() > 1 ? RankUse::kEach : RankUse::kOne;
-      pair.alone = match.actual_alone[a];
+      pair.alone = why_alone(match.actual_alone[a], *actual_, pair.actual[0], golden_has_data_,
+                             "golden-path");
       out.pairs.push_back(std::move(pair));
     }
   }
@@ -283,6 +301,8 @@ class Automatic {
   std::vector<Program> actual_programs_;
   RunSide golden_side_;
   RunSide actual_side_;
+  bool golden_has_data_;
+  bool actual_has_data_;
   std::map<std::tuple<bool, size_t, size_t>, Tokens> tokens_;
   std::vector<std::string> notes_;
 };

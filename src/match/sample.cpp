@@ -47,6 +47,7 @@ bool has_rows(const Shape& shape, size_t rows) {
 }
 
 std::optional<Tensor> load(const capture::TensorRecord& record) {
+  if (record.kept != capture::Kept::kBytes) return std::nullopt;
   const auto file = formats::open_tensor_file(record.path);
   if (!file || (*file)->size() != 1) return std::nullopt;
   auto tensor = (*file)->load(0);
@@ -54,6 +55,17 @@ std::optional<Tensor> load(const capture::TensorRecord& record) {
   const DTypeKind kind = info(tensor->dtype()).kind;
   if (kind == DTypeKind::kComplex || kind == DTypeKind::kPacked) return std::nullopt;
   return std::move(*tensor);
+}
+
+// Of a tensor whose data were not kept.
+std::optional<Shape> described_shape(const capture::TensorRecord& record) {
+  const auto file = formats::open_tensor_file(record.path);
+  for (size_t i = 0; file && i < (*file)->size(); ++i) {
+    if ((*file)->name(i) != record.member) continue;
+    auto description = (*file)->describe(i);
+    if (description) return std::move(description->shape);
+  }
+  return std::nullopt;
 }
 
 std::vector<float> read_row(const TensorView& view, size_t first, size_t columns) {
@@ -158,6 +170,7 @@ uint64_t Sample::hash() const {
 }
 
 std::optional<Shape> read_shape(const capture::TensorRecord& record) {
+  if (record.kept != capture::Kept::kBytes) return described_shape(record);
   const auto tensor = load(record);
   if (!tensor) return std::nullopt;
   return tensor->shape();

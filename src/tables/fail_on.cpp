@@ -74,6 +74,13 @@ std::optional<double> as_number(const report::Cell& cell) {
   return std::nullopt;
 }
 
+// Where there are no metrics, statistics of both sides may still prove that the distance is larger.
+bool proves_above(const Condition& condition, const compare::Row& row) {
+  return condition.kind == Kind::kAbove &&
+         condition.metric->name == "relative_euclidean_distance" && row.distance_at_least &&
+         *row.distance_at_least > condition.limit;
+}
+
 }  // namespace
 
 Result<std::vector<Condition>> parse_fail_on(std::string_view list) {
@@ -99,7 +106,7 @@ bool hits(const Condition& condition, const compare::Row& row) {
     case Kind::kBelow:
     case Kind::kAbove: {
       const auto value = as_number(condition.metric->value(row));
-      if (!value) return false;
+      if (!value) return proves_above(condition, row);
       return condition.kind == Kind::kBelow ? !(*value >= condition.limit)
                                             : !(*value <= condition.limit);
     }

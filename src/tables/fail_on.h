@@ -20,7 +20,7 @@ struct Condition {
   enum class Kind : uint8_t {
     kBelow,      // metric<number
     kAbove,      // metric>number
-    kFailed,     // no metrics: unreadable, shapes that do not fit, nothing finite to compare
+    kFailed,     // neither metrics nor statistics of both sides: unreadable, shapes do not fit, …
     kNan,        // a NaN or an infinity on either side
     kUnmatched,  // a side has no partner
   };
@@ -32,8 +32,8 @@ struct Condition {
 
 Result<std::vector<Condition>> parse_fail_on(std::string_view list);
 
-// A metric that was not measured hits nothing (`failed` is there for that); one that is NaN hits
-// any limit.
+// A metric that was not measured hits nothing (`failed` is there for that), but for a distance that
+// is known to be larger than the limit; one that is NaN hits any limit.
 bool hits(const Condition& condition, const compare::Row& row);
 
 }  // namespace ait::tables

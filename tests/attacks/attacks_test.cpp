@@ -19,10 +19,12 @@
 #include "formats/npz.h"
 #include "formats/registry.h"
 #include "formats/safetensors.h"
+#include "formats/statistics_csv.h"
 #include "formats/torch_legacy.h"
 #include "formats/torch_zip.h"
 #include "fuzz/pickle_fuzzer.h"
 #include "fuzz/reader_fuzzer.h"
+#include "fuzz/rows_fuzzer.h"
 
 namespace ait::formats {
 namespace {
@@ -110,6 +112,16 @@ Reading read_all(const std::string& path, const std::optional<RawLayout>& raw = 
   return reading;
 }
 
+bool is_rows(const Attack& attack) { return attack.file.starts_with("rows/"); }
+
+Reading read_rows(const std::string& path) {
+  const auto rows = fuzz::read_rows(MappedFile::open(path).value());
+  Reading reading;
+  reading.loaded = rows.read;
+  for (const Error& error : rows.errors) reading.errors.push_back(summary(error));
+  return reading;
+}
+
 // Those that need options of the command line are left to tests/e2e/test_attacks.py.
 std::vector<Attack> attacks_without_options() {
   std::vector<Attack> attacks = read_manifest();
@@ -121,7 +133,8 @@ class EveryAttack : public testing::TestWithParam<Attack> {};
 
 TEST_P(EveryAttack, EndsInItsError) {
   const Attack& attack = GetParam();
-  const Reading reading = read_all((kAttacks / attack.file).string());
+  const std::string path = (kAttacks / attack.file).string();
+  const Reading reading = is_rows(attack) ? read_rows(path) : read_all(path);
   EXPECT_THAT(reading.errors,
               Contains(AllOf(HasSubstr(attack.code + ": "), HasSubstr(attack.words))));
   EXPECT_EQ(reading.loaded > 0, attack.outcome == "listed");
@@ -183,6 +196,7 @@ const std::map<std::string, fuzz::Opener> kFuzzedReaders = {
     {"fuzz_npy", npy::open},
     {"fuzz_npz", npz::open},
     {"fuzz_safetensors", safetensors::open},
+    {"fuzz_statistics_csv", statistics_csv::open},
     {"fuzz_torch_legacy", torch_legacy::open},
     {"fuzz_torch_zip", torch_zip::open},
 };
@@ -197,6 +211,8 @@ TEST_P(Corpus, IsReadToTheEnd) {
     const std::vector<uint8_t> input = contents(path);
     if (GetParam() == "fuzz_pickle")
       fuzz::read_as_pickle(input.data(), input.size());
+    else if (GetParam() == "fuzz_rows")
+      fuzz::read_as_rows(input.data(), input.size());
     else
       fuzz::read_as_file(kFuzzedReaders.at(GetParam()), input.data(), input.size());
   }
@@ -210,11 +226,12 @@ TEST(Attacks, AreHarmlessToEveryReader) {
     for (const auto& [name, open] : kFuzzedReaders)
       fuzz::read_as_file(open, input.data(), input.size());
     fuzz::read_as_pickle(input.data(), input.size());
+    fuzz::read_as_rows(input.data(), input.size());
   }
 }
 
 std::vector<std::string> corpus_names() {
-  std::vector<std::string> names{"fuzz_pickle"};
+  std::vector<std::string> names{"fuzz_pickle", "fuzz_rows"};
   for (const auto& [name, open] : kFuzzedReaders) names.push_back(name);
   return names;
 }

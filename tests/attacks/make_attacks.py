@@ -2,10 +2,10 @@
 
     python tests/attacks/make_attacks.py
 
-Columns of manifest.tsv:
+Files in rows/ are stores of rows, all others files of tensors. Columns of manifest.tsv:
 
     file      below this folder
-    outcome   error: the file gives nothing; listed: its other tensors are still shown
+    outcome   error: the file gives nothing; listed: its other tensors are still shown, its other rows still read
     code      the ErrorCode, without its k
     words     part of the message
     options   of `ait show`, or -
@@ -20,7 +20,9 @@ from attack_list import COLUMNS, attacks
 from npy_attacks import npy_attacks
 from npz_attacks import npz_attacks
 from raw_attacks import attacks_on_all, raw_attacks
+from rows_attacks import rows_attacks
 from safetensors_attacks import safetensors_attacks
+from statistics_csv_attacks import statistics_csv_attacks
 from torch_attacks import torch_legacy_attacks, torch_zip_attacks
 
 HERE = pathlib.Path(__file__).parent
@@ -34,6 +36,8 @@ def main():
         torch_legacy_attacks,
         safetensors_attacks,
         atb_bin_attacks,
+        statistics_csv_attacks,
+        rows_attacks,
         raw_attacks,
         attacks_on_all,
     ):

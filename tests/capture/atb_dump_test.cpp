@@ -12,6 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using formats::TempFolder;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -156,6 +157,54 @@ TEST(AtbDump, StaysInsideItsFolderAndComesToAnEnd) {
   EXPECT_EQ(recording->slots.size(), 6u);
   ASSERT_EQ(recording->problems.size(), 1u);
   EXPECT_THAT(recording->problems[0].text(), HasSubstr("deeper than any dump"));
+}
+
+// Files that describe a tensor, and what they say of it besides.
+void write_descriptions(const TempFolder& folder, const std::string& at, const std::string& more) {
+  const std::string header = "$Version=1.0\n$Object.Count=0\n$Object.Length=0\ndtype=1\n";
+  for (const char* file : {"0_Op/after/outtensor0.bin", "1_Op/after/outtensor0.bin"})
+    folder.write(at + file, header + "dims=2,3\n" + more + "$End=1\n");
+}
+
+std::vector<Kept> kept_in(const TempFolder& folder) {
+  const auto recording = read_atb_dump((folder.path() / "ait_dump").string());
+  std::vector<Kept> out;
+  EXPECT_TRUE(recording);
+  for (uint32_t slot = 0; recording && slot < recording->slots.size(); ++slot)
+    out.push_back(recording->record(0, 0, slot).kept);
+  return out;
+}
+
+TEST(AtbDump, KnowsWhatWasKeptOfItsTensors) {
+  {
+    const TempFolder folder;
+    write_descriptions(folder, "ait_dump/tensors/0_1/0/", "");
+    EXPECT_THAT(kept_in(folder), ElementsAre(Kept::kDescription, Kept::kDescription));
+  }
+  {
+    const TempFolder folder;
+    write_descriptions(folder, "ait_dump/tensors/0_1/0/", "max=1\nmin=0\nmean=0.5\nl2norm=1\n");
+    EXPECT_THAT(kept_in(folder), ElementsAre(Kept::kStatistics, Kept::kStatistics));
+  }
+  {
+    const TempFolder folder;
+    write_dump(folder, "ait_dump/tensors/0_1", 1);
+    EXPECT_THAT(kept_in(folder), Each(Kept::kBytes)) << "what cannot be read tells nothing";
+  }
+}
+
+TEST(AtbDump, LooksForWhatWasKeptWhereverTheFirstTensorsAre) {
+  // Rank 0 recorded nothing in round 0, the first tensor is broken and the second one empty.
+  const TempFolder folder;
+  write_descriptions(folder, "ait_dump/tensors/0_1/1/", "");
+  write_descriptions(folder, "ait_dump/tensors/1_2/0/", "");
+  folder.write("ait_dump/tensors/0_1/1/0_Op/after/outtensor0.bin", "");
+  folder.write("ait_dump/tensors/0_1/1/0_Op/after/outtensor1.bin",
+               "$Object.Count=0\ndtype=1\ndims=0\n$End=1\n");
+  const auto recording = read_atb_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording);
+  ASSERT_EQ(recording->slots.size(), 3U);
+  for (const Slot& slot : recording->slots) EXPECT_EQ(slot.kept, Kept::kDescription) << slot.file;
 }
 
 TEST(AtbDump, RefusesWhatIsNone) {

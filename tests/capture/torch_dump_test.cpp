@@ -11,6 +11,7 @@ namespace {
 
 using formats::TempFolder;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 constexpr const char* kTree = R"({"name": "root", "type": "Model", "order": 0, "children": [
@@ -90,6 +91,101 @@ TEST(TorchDump, TellsRanksOnOneDeviceApartByTheirManifests) {
   ASSERT_TRUE(recording);
   EXPECT_EQ(recording->ranks.size(), 2u);
   EXPECT_TRUE(recording->problems.empty());
+}
+
+constexpr const char* kHeader =
+    "NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm";
+
+// The table of a module with these tensors.
+std::string table(const std::vector<std::string>& names) {
+  std::string out = std::string(kHeader) + ",File\r\n";
+  for (const std::string& name : names)
+    out += "m,Norm,Output,0,torch.float32,\"(2, 3)\",1.0,0.0,0.5,2.0," + name + "\r\n";
+  return out;
+}
+
+struct Seen {
+  std::string tensor;
+  Direction direction;
+  uint32_t index;
+  uint32_t call;
+  Kept kept;
+  bool operator==(const Seen&) const = default;
+};
+
+std::vector<Seen> slots_of(const Recording& recording) {
+  std::vector<Seen> out;
+  for (const Slot& slot : recording.slots)
+    out.push_back({slot.tensor(), slot.direction, slot.index, slot.call, slot.kept});
+  return out;
+}
+
+TEST(TorchDump, HasTheTensorsOfWhichOnlyStatisticsWereKept) {
+  const TempFolder folder;
+  const std::string rank = "ait_dump/torch_tensors/cpu_1/";
+  folder.write(rank + "model_tree.json", kTree);
+  for (const char* token : {"0", "1"}) {
+    const std::string at = rank + token + "/";
+    folder.write(at + "root.norm/statistics.csv", table({"input_0", "output_1_0", "output_0"}));
+    folder.write(at + "root.norm#1/statistics.csv", table({"output_0"}));
+  }
+  ASSERT_TRUE(is_torch_dump((folder.path() / "ait_dump").string()));
+  const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording) << recording.error().text();
+  EXPECT_THAT(slots_of(*recording),
+              ElementsAre(Seen{"input_0", Direction::kInput, 0, 0, Kept::kStatistics},
+                          Seen{"output_0", Direction::kOutput, 0, 0, Kept::kStatistics},
+                          Seen{"output_1_0", Direction::kOutput, 1, 0, Kept::kStatistics},
+                          Seen{"output_0", Direction::kOutput, 0, 1, Kept::kStatistics}));
+  EXPECT_EQ(recording->operations[recording->slots[0].operation].name, "root.norm");
+  EXPECT_TRUE(recording->has(0, 1, 2));
+  const TensorRecord record = recording->record(0, 1, 2);
+  EXPECT_THAT(record.path, EndsWith("cpu_1/1/root.norm/statistics.csv"));
+  EXPECT_EQ(record.member, "output_1_0");
+  EXPECT_EQ(record.kept, Kept::kStatistics);
+}
+
+TEST(TorchDump, PrefersTensorsToTheirStatistics) {
+  const TempFolder folder;
+  const std::string rank = "ait_dump/torch_tensors/cpu_1/";
+  folder.write(rank + "0/root.norm/statistics.csv", table({"input_0", "output"}));
+  folder.write(rank + "0/root.norm/output.pth", "x");
+  folder.write(rank + "0/root.norm/input_0.pth", "x");
+  // A process that was killed had written this table, but not the tensor.
+  folder.write(rank + "1/root.norm/statistics.csv", table({"input_0", "output"}));
+  folder.write(rank + "1/root.norm/input_0.pth", "x");
+  const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording);
+  EXPECT_THAT(slots_of(*recording),
+              ElementsAre(Seen{"input_0", Direction::kInput, 0, 0, Kept::kBytes},
+                          Seen{"output", Direction::kOutput, 0, 0, Kept::kBytes}));
+  EXPECT_TRUE(recording->has(0, 0, 1));
+  EXPECT_FALSE(recording->has(0, 1, 1));
+}
+
+TEST(TorchDump, TakesWhatHasNoFileFromTheTableBesideTheFiles) {
+  const TempFolder folder;
+  const std::string at = "ait_dump/torch_tensors/cpu_1/0/root.norm/";
+  folder.write(at + "statistics.csv", table({"input_0", "output"}));
+  folder.write(at + "output.pth", "x");
+  const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording);
+  EXPECT_THAT(slots_of(*recording),
+              ElementsAre(Seen{"input_0", Direction::kInput, 0, 0, Kept::kStatistics},
+                          Seen{"output", Direction::kOutput, 0, 0, Kept::kBytes}));
+}
+
+TEST(TorchDump, ReadsTablesOfOlderTools) {
+  const TempFolder folder;
+  const std::string at = "msit_dump_20250101_000000/torch_tensors/npu0_1/0/";
+  const std::string line = "m,Norm,Output,0,torch.float16,\"(2, 3)\",1,0,0.5,2\r\n";
+  folder.write(at + "root.norm/statistics.csv", std::string(kHeader) + "\r\n" + line + line);
+  folder.write(at + "root.bad/statistics.csv", "x");
+  folder.write(at + "root.odd/statistics.csv", table({"../../../etc/passwd", "weight"}));
+  const auto recording = read_torch_dump(folder.path().string());
+  ASSERT_TRUE(recording) << recording.error().text();
+  EXPECT_THAT(slots_of(*recording),
+              ElementsAre(Seen{"output", Direction::kOutput, 0, 0, Kept::kStatistics}));
 }
 
 TEST(TorchDump, WorksWithoutATreeAndRefusesABrokenOne) {

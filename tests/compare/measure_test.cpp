@@ -190,6 +190,61 @@ TEST(Measure, BoundsTheDistanceByStatisticsFromBelow) {
   EXPECT_EQ(measure(statistics_of(golden), floats(golden), kOwn).distance_at_least, 0);
 }
 
+// As a table has it: rounded to float32, the shortest text of that.
+Content written_statistics_of(const std::vector<float>& values) {
+  Content content = statistics_of(values);
+  for (double* value : {&content.statistics->maximum, &content.statistics->minimum,
+                        &content.statistics->mean, &content.statistics->l2_norm})
+    *value = static_cast<float>(*value) * (1 + 0x1p-24);
+  return content;
+}
+
+TEST(Measure, DoesNotTakeTheRoundingOfTextForADistance) {
+  std::vector<float> values(1000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 3 + std::sin(static_cast<float>(i));
+  const Content written = written_statistics_of(values);
+  EXPECT_EQ(measure(written, floats(values), kOwn).distance_at_least, 0);
+  EXPECT_EQ(measure(floats(values), written, kOwn).distance_at_least, 0);
+  EXPECT_EQ(measure(written, statistics_of(values), kOwn).distance_at_least, 0);
+}
+
+TEST(Measure, CountsFixedDecimalsAsNoMoreThanTheySay) {
+  // A mean of 4e-7 is written as 0.000000; a million elements make that 4e-4 of distance.
+  std::vector<float> values(1'000'000, 4e-7F);
+  formats::Description description{DType::kFloat32, {1'000'000}, false, {}};
+  description.statistics = {0, 0, 0, 0.0004, 5e-7};
+  const Row row = measure(floats(values), Content(description), kOwn);
+  EXPECT_EQ(row.distance_at_least, 0);
+  description.statistics = {0, 0, 0.1, 100, 5e-7};
+  EXPECT_NEAR(*measure(floats(values), Content(description), kOwn).distance_at_least, 2.5e5, 1e3);
+}
+
+TEST(Measure, DrawsNoBoundFromDataThatAreNotFinite) {
+  // Over the elements that are finite on both sides the two are equal.
+  for (const float odd : {kNan, kInf, -kInf}) {
+    const Row row = measure(statistics_of({odd, 1}), floats({5, 1}), kOwn);
+    EXPECT_FALSE(row.distance_at_least) << odd;
+    EXPECT_EQ(row.reason,
+              "golden_data holds statistics only: max, min, mean and norm are given. "
+              "golden_data includes NAN or inf.");
+    EXPECT_FALSE(measure(floats({5, 1}), statistics_of({odd, 1}), kOwn).distance_at_least) << odd;
+    EXPECT_FALSE(measure(statistics_of({odd, 1}), statistics_of({odd, 1}), kOwn).distance_at_least);
+  }
+  Content only_sum = statistics_of({1, 2});
+  only_sum.statistics->mean = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(measure(only_sum, floats({1, 2}), kOwn).golden.has_non_finite());
+}
+
+TEST(Measure, HoldsNoStatisticsOfComplexDataAgainstThoseOfRealOnes) {
+  Content complex = statistics_of({1, 2});
+  complex.dtype = DType::kComplex64;
+  const Row row = measure(complex, floats({1, 2}), kOwn);
+  EXPECT_EQ(row.reason,
+            "complex against real data, not compared. golden_data holds statistics only: max, min, "
+            "mean and norm are given.");
+  EXPECT_FALSE(row.distance_at_least);
+}
+
 TEST(Measure, SaysOfADescriptionThatItIsOne) {
   const Content described(formats::Description{DType::kFloat16, {3}, false, std::nullopt});
   const Row row = measure(floats({1, 2, 3}), described, kOwn);

@@ -8,12 +8,14 @@
 
 #include "columns_text.h"
 #include "compare/measure.h"
+#include "record/crc32.h"
 #include "tensors.h"
 #include "test_files.h"
 
 namespace ait::compare {
 namespace {
 
+using formats::little_endian;
 using formats::TempFolder;
 
 capture::TensorRecord record(const std::string& path, const std::string& rank) {
@@ -132,6 +134,81 @@ TEST(RowStore, RefusesForeignFilesAndOtherVersions) {
   const auto opened = RowStore::open(folder.write("x.rows", other));
   ASSERT_FALSE(opened);
   EXPECT_NE(opened.error().text().find("version 2"), std::string::npos);
+}
+
+// A store of one block with this payload, whole but for its end.
+std::string wrapped(const std::string& payload, uint32_t rows = 1) {
+  return "ait rows" + little_endian(1, 4) + little_endian(0, 4) + "rows" +
+         little_endian(payload.size(), 4) + little_endian(rows, 4) +
+         little_endian(record::crc32(payload.data(), payload.size()), 4) + payload;
+}
+
+std::string payload_of(const std::string& whole) {
+  uint32_t bytes = 0;
+  std::memcpy(&bytes, whole.data() + 20, sizeof bytes);
+  return whole.substr(32, bytes);
+}
+
+TEST(RowStore, CutsTextThatNoRealRowHas) {
+  const TempFolder folder;
+  auto writer = RowStoreWriter::create(folder.path().string(), "report.rows");
+  Row row = row_number(0);
+  row.subject.name = std::string(100'000, 'n');
+  row.actual.records.assign(70'000, record(std::string(40, 'p'), "0"));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(writer->append(row));
+  const auto opened = RowStore::open(*writer->finish_beside((folder.path() / "x.csv").string()));
+  ASSERT_TRUE(opened);
+  for (size_t i = 0; i < 3; ++i) {
+    const auto read = opened->at(i);
+    ASSERT_TRUE(read) << read.error().text();
+    EXPECT_EQ(read->subject.name, std::string(1 << 16, 'n'));
+    EXPECT_EQ(read->golden.records[0].path, row.golden.records[0].path);
+    ASSERT_EQ(read->actual.records.size(), 65536U);
+    EXPECT_EQ(read->actual.records[0].path, std::string(40, 'p'));
+    EXPECT_EQ(read->actual.records.back().path, "") << "there is room for 1 MiB in a row";
+  }
+}
+
+TEST(RowStore, DoesNotGrowBeyondTheLimitOfARow) {
+  const TempFolder folder;
+  const std::string text(60'000, 'x');
+  // "0", unknown phase, then a name of 60 KB; the records of golden repeat their path of 60 KB in
+  // two bytes.
+  std::string payload = std::string(
+                            "\0\1"
+                            "0\0",
+                            4) +
+                        std::string("\0\xe0\xd4\3", 4) + text + std::string(10, '\0') +
+                        std::string("\xe8\7", 2);  // 1000 records
+  payload += std::string("\0\xe0\xd4\3", 4) + text + std::string(16, '\0');
+  for (int i = 1; i < 1000; ++i) payload += std::string("\xe0\xd4\3\0", 4) + std::string(16, '\0');
+  const auto opened = RowStore::open(folder.write("x.rows", wrapped(payload)));
+  ASSERT_TRUE(opened);
+  ASSERT_EQ(opened->size(), 1U);
+  const auto row = opened->at(0);
+  ASSERT_FALSE(row);
+  EXPECT_EQ(row.error().code(), ErrorCode::kCorrupt);
+}
+
+TEST(RowStore, RefusesPayloadsThatMakeNoSense) {
+  const TempFolder folder;
+  const auto reads = [&](const std::string& payload, uint32_t rows = 1) {
+    const auto opened = RowStore::open(folder.write("x.rows", wrapped(payload, rows)));
+    EXPECT_TRUE(opened);
+    return opened && opened->size() == rows && opened->at(0);
+  };
+  const std::string good = payload_of(content(store(folder, 1)));
+  ASSERT_TRUE(reads(good));
+  EXPECT_FALSE(reads(good + "x")) << "something left over";
+  EXPECT_FALSE(reads(good, 2)) << "one row less than said";
+  for (size_t length = 0; length < good.size(); ++length)
+    EXPECT_FALSE(reads(good.substr(0, length))) << length;
+  std::string phase = good;
+  phase[3] = 3;
+  EXPECT_FALSE(reads(phase));
+  std::string shared = good;
+  shared[0] = 1;
+  EXPECT_FALSE(reads(shared)) << "the first row of a block shares with nothing";
 }
 
 TEST(RowStore, NoticesDamageWhereverItIs) {

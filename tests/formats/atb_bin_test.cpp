@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "test_files.h"
 
 namespace ait::formats::atb_bin {
@@ -42,6 +44,12 @@ class AtbBin : public testing::Test {
   }
   Result<Tensor> read(const std::string& bytes) {
     return read_path(folder_.write("file.bin", bytes));
+  }
+
+  Result<Description> describe(const std::string& bytes) {
+    const auto file = open(MappedFile::open(folder_.write("file.bin", bytes)).value());
+    if (!file) return fail(file.error());
+    return (*file)->describe(0);
   }
 
   Error refuse(const std::string& bytes) {
@@ -136,6 +144,46 @@ TEST_F(AtbBin, SaysThatADescriptionHasNoData) {
   const Error error = refuse(description + "max=1.0\nmin=0.0\nmean=0.5\nl2norm=2.0\n$End=1\n");
   EXPECT_THAT(error.message(), StartsWith("tensor has no data."));
   EXPECT_THAT(error.message(), HasSubstr("statistics"));
+}
+
+TEST_F(AtbBin, DescribesATensorWhoseDataItDoesNotHold) {
+  const std::string header = "$Object.Count=0\n$Object.Length=0\ndtype=27\ndims=2,3\n";
+  const auto described = describe(header + "$End=1\n");
+  ASSERT_TRUE(described) << described.error().text();
+  EXPECT_EQ(described->dtype, DType::kBFloat16);
+  EXPECT_THAT(described->shape, ElementsAre(2, 3));
+  EXPECT_FALSE(described->has_data);
+  EXPECT_FALSE(described->statistics);
+  const auto measured =
+      describe(header + "max=1.5\nmin=-2.000000\nmean=-nan\nl2norm=inf\n$End=1\n");
+  ASSERT_TRUE(measured->statistics);
+  EXPECT_EQ(measured->statistics->maximum, 1.5);
+  EXPECT_EQ(measured->statistics->minimum, -2);
+  EXPECT_TRUE(std::isnan(measured->statistics->mean));
+  EXPECT_TRUE(std::isinf(measured->statistics->l2_norm));
+  EXPECT_EQ(measured->statistics->rounding, 5e-7) << "six decimals";
+}
+
+TEST_F(AtbBin, HasNoStatisticsWhereOneOfThemIsNoNumber) {
+  const std::string header = "$Object.Count=0\ndtype=1\ndims=2\n";
+  for (const char* lines : {"max=N/A\nmin=N/A\nmean=N/A\nl2norm=N/A\n", "max=1\nmin=0\nmean=0.5\n",
+                            "max=(1,2)\nmin=0\nmean=0\nl2norm=1\n"}) {
+    const auto described = describe(header + lines + "$End=1\n");
+    ASSERT_TRUE(described) << lines;
+    EXPECT_FALSE(described->statistics) << lines;
+    EXPECT_THAT(refuse(header + lines + "$End=1\n").message(), HasSubstr("statistics")) << lines;
+  }
+  EXPECT_EQ(refuse(header + "max=1\nmax=2\n$End=1\n").code(), ErrorCode::kCorrupt);
+}
+
+TEST_F(AtbBin, DescribesWholeTensorsByTheirData) {
+  const auto whole = describe(bin("2", "ab"));
+  ASSERT_TRUE(whole);
+  EXPECT_TRUE(whole->has_data);
+  EXPECT_FALSE(whole->statistics);
+  EXPECT_TRUE(describe("$Object.Count=0\ndtype=1\ndims=0\n$End=1\n")->has_data) << "needs none";
+  EXPECT_FALSE(describe(bin("4", "ab"))) << "what is cut short is no description";
+  EXPECT_FALSE(describe("$Object.Count=0\ndtype=99\ndims=2\n$End=1\n"));
 }
 
 TEST_F(AtbBin, ReadsScalarsAndEmptyTensors) {

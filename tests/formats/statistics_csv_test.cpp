@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "test_files.h"
 
 namespace ait::formats {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr const char* kTable =
@@ -38,23 +41,107 @@ TEST(StatisticsCsv, DescribesTensorsWithoutTheirData) {
   EXPECT_TRUE(std::isnan(output->statistics->maximum));
   EXPECT_TRUE(std::isinf(output->statistics->l2_norm));
   EXPECT_FALSE((*file)->describe(2)->statistics) << "an empty tensor has none";
+  EXPECT_TRUE((*file)->describe(2)->has_data) << "and needs no data";
+  EXPECT_EQ((*file)->load(2)->shape(), (Shape{0, 4}));
   EXPECT_THAT((*file)->load(0).error().message(), HasSubstr("tensor has no data."));
 }
 
-TEST(StatisticsCsv, NamesTensorsOfOlderToolsByDirectionAndNumber) {
+constexpr const char* kOlderHeader =
+    "NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm\r\n";
+
+std::vector<std::string> names_in(const std::string& table) {
   const TempFolder folder;
+  const auto file = open_tensor_file(folder.write("s.csv", table));
+  std::vector<std::string> names;
+  EXPECT_TRUE(file) << file.error().text();
+  for (size_t i = 0; file && i < (*file)->size(); ++i) names.push_back((*file)->name(i));
+  return names;
+}
+
+TEST(StatisticsCsv, NamesTensorsOfOlderToolsByDirectionAndNumber) {
+  const std::string input = "root.x,Linear,Input,0,torch.float32,\"(2, 2)\",1,0,0.5,1\r\n";
+  const std::string first = "root.x,Linear,Output,0,torch.float32,\"(2, 2)\",1,0,0.5,1\r\n";
+  const std::string second = "root.x,Linear,Output,1,torch.float32,\"(2,)\",1,0,0.5,1\r\n";
+  EXPECT_THAT(names_in(kOlderHeader + input + first + second),
+              ElementsAre("input_0", "output_0", "output_1"));
+  EXPECT_THAT(names_in(kOlderHeader + input + first), ElementsAre("input_0", "output"))
+      << "a module that puts out one tensor has no number in its name";
+  EXPECT_THAT(names_in(kOlderHeader + input), ElementsAre("input_0"));
+  EXPECT_THAT(names_in(kTable), ElementsAre("input_0", "output", "output_1"));
+}
+
+TEST(StatisticsCsv, TakesTheFirstCallWhereASecondOneWasAppended) {
+  const TempFolder folder;
+  const std::string call = "root.x,Linear,Output,0,torch.float32,\"(2, 2)\",";
   const auto file = open_tensor_file(
-      folder.write("s.csv",
-                   "NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm\r\n"
-                   "root.x,Linear,Input,0,torch.float32,\"(2, 2)\",1,0,0.5,1\r\n"
-                   "root.x,Linear,Output,0,torch.float32,\"(2, 2)\",1,0,0.5,1\r\n"
-                   "root.x,Linear,Output,0,torch.float32,\"(2, 2)\",9,9,9,9\r\n"));
+      folder.write("s.csv", kOlderHeader + call + "1,0,0.5,1\r\n" + call + "9,9,9,9\r\n"));
   ASSERT_TRUE(file);
-  ASSERT_EQ((*file)->size(), 2U) << "a second call appended, the first one counts";
-  EXPECT_EQ((*file)->name(0), "input_0");
-  EXPECT_EQ((*file)->name(1), "output_0");
-  EXPECT_EQ((*file)->describe(1)->statistics->maximum, 1);
+  ASSERT_EQ((*file)->size(), 1U);
+  EXPECT_EQ((*file)->name(0), "output");
+  EXPECT_EQ((*file)->describe(0)->statistics->maximum, 1);
   EXPECT_THAT((*file)->note(), HasSubstr("1 lines"));
+}
+
+TEST(StatisticsCsv, HasNoStatisticsWhereOneOfThemIsNoNumber) {
+  const TempFolder folder;
+  for (const char* numbers : {"N/A,0,0.5,1", "1,,0.5,1", "1,0,half,1", "1,0,0.5,", ",,,",
+                              "1e999,0,0.5,1", "1 ,0,0.5,1"}) {
+    const auto file = open_tensor_file(folder.write(
+        "s.csv", std::string(kOlderHeader) + "x,L,Output,0,torch.float32,\"(2,)\"," + numbers));
+    ASSERT_TRUE(file) << numbers;
+    const auto described = (*file)->describe(0);
+    ASSERT_TRUE(described) << numbers;
+    EXPECT_FALSE(described->has_data) << numbers;
+    EXPECT_FALSE(described->statistics) << numbers;
+    EXPECT_EQ(described->shape, (Shape{2})) << numbers;
+  }
+}
+
+TEST(StatisticsCsv, ReadsQuotedCellsAndEitherLineEnd) {
+  EXPECT_THAT(names_in(std::string(kOlderHeader) +
+                       "\"a \"\"b\"\"\",\"L\n\",Output,0,torch.int8,(),1,1,1,1,\"out\"\"put,\n1\"\n"
+                       "\n"
+                       "a,L,Input,3,torch.int8,\"(4)\",1,1,1,1,,more,cells\n"),
+              ElementsAre("out\"put,\n1", "input_3"));
+}
+
+TEST(StatisticsCsv, IsKnownByItsWholeHeader) {
+  const TempFolder folder;
+  const std::string header =
+      "NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm";
+  for (const char* end : {"", "\n", "\r\n", ",File\r\n", ",More"})
+    EXPECT_TRUE(open_tensor_file(folder.write("s.csv", header + end))) << end;
+  for (const char* end : {"s", " ", ";", "\"\n"})
+    EXPECT_FALSE(open_tensor_file(folder.write("s.csv", header + end))) << end;
+  EXPECT_FALSE(open_tensor_file(folder.write("s.csv", "token_id,data_id\n")));
+}
+
+TEST(StatisticsCsv, StopsAtMoreTensorsThanAModuleHas) {
+  const TempFolder folder;
+  std::string table = kOlderHeader;
+  for (size_t i = 0; i <= statistics_csv::kMaxTensors; ++i)
+    table += "a,L,Output," + std::to_string(i) + ",torch.int8,(),1,1,1,1\n";
+  const auto file = open_tensor_file(folder.write("s.csv", table));
+  ASSERT_FALSE(file);
+  EXPECT_THAT(file.error().message(), HasSubstr("more than 100000 tensors"));
+}
+
+TEST(StatisticsCsv, RefusesAFileLargerThanATableMayBe) {
+  const TempFolder folder;
+  const std::string path = folder.write("s.csv", kTable);
+  std::filesystem::resize_file(path, statistics_csv::kMaxBytes + 1);
+  const auto file = open_tensor_file(path);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code(), ErrorCode::kUnsupported);
+}
+
+TEST(StatisticsCsv, StaysSmallOnALineOfManyCells) {
+  const TempFolder folder;
+  const std::string line =
+      "a,L,Output,0,torch.int8,(),1,1,1,1,output" + std::string(size_t{8} << 20, ',');
+  const auto file = open_tensor_file(folder.write("s.csv", kOlderHeader + line));
+  ASSERT_TRUE(file);
+  EXPECT_EQ((*file)->name(0), "output");
 }
 
 TEST(StatisticsCsv, LeavesOutLinesThatMakeNoSense) {
@@ -69,6 +156,10 @@ TEST(StatisticsCsv, LeavesOutLinesThatMakeNoSense) {
     ASSERT_TRUE(file) << line;
     EXPECT_EQ((*file)->size(), 3U) << line;
     EXPECT_NE((*file)->note(), "") << line;
+    const auto nothing_else =
+        open_tensor_file(folder.write("s.csv", kOlderHeader + std::string(line)));
+    ASSERT_FALSE(nothing_else) << line;
+    EXPECT_THAT(nothing_else.error().message(), HasSubstr("none of its 1 lines")) << line;
   }
 }
 

@@ -61,6 +61,16 @@ TEST(FailOn, IsNotMetByAMetricThatWasNotMeasured) {
   EXPECT_FALSE(met("cosine_similarity<0.5", measured(floats({1}), floats({1, 2}))));
 }
 
+TEST(FailOn, IsMetByWhatStatisticsProve) {
+  Row row;
+  row.distance_at_least = 0.5;
+  EXPECT_TRUE(met("relative_euclidean_distance>0.4", row));
+  EXPECT_FALSE(met("relative_euclidean_distance>0.5", row)) << "it may be exactly that";
+  EXPECT_FALSE(met("relative_euclidean_distance<0.6", row)) << "it may be larger";
+  EXPECT_FALSE(met("max_absolute_error>0.1", row));
+  EXPECT_FALSE(met("failed", row)) << "the two were compared";
+}
+
 TEST(FailOn, NamesTheChoicesForAnUnknownWord) {
   for (const char* list : {"cosine<1", "my_dtype>3", "cosine_similarity", "identical>0", "",
                            "failed,", "failed;nan"}) {
