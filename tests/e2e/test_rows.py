@@ -44,7 +44,7 @@ def of_side(side):
 
 
 def columns_of(row):
-    """What the report's columns have to say, of the facts of a row. The texts of transforms are told by their own tests."""
+    """What the report's columns have to say, of the facts of a row. Texts of transforms have tests of their own."""
     out = {"token_id": row["token"], "data_id": data_id(row), "cmp_fail_reason": row["reason"]}
     for prefix in ("golden", "my"):
         out.update({f"{prefix}_{name}": value for name, value in of_side(row[prefix]).items()})
@@ -144,7 +144,7 @@ def test_a_single_pair_has_its_row(ait, pair, tmp_path, extended):
 
 
 def test_folders_with_every_kind_of_row(ait, tmp_path):
-    """More than a block of rows: measured, identical, not finite, empty, of other shapes, damaged, alone, of several tensors."""
+    """More than a block of rows: measured, identical, not finite, empty, of other shapes, damaged, alone, several."""
     random = np.random.default_rng(3)
     for side in ("golden", "my"):
         (tmp_path / side).mkdir()

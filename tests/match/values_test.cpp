@@ -85,7 +85,7 @@ TEST(Values, HaveNames) {
   const auto values = values_of(run.recording, segment);
   const SegmentSide side{run.recording, segment, values};
   EXPECT_EQ(side.operation_of(values[0]).name, "0_Linear");
-  EXPECT_EQ(side.file_name_of(values[0]), "outtensor0");
+  EXPECT_EQ(side.tensor_name_of(values[0]), "outtensor0");
   EXPECT_EQ(side.topology_name_of(values[0]), "logits");
   const TinyRun without(kAtbTraits, "0_Linear");
   EXPECT_EQ((SegmentSide{without.recording, segment, values}).topology_name_of(values[0]), "");
