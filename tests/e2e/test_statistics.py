@@ -29,19 +29,19 @@ FAULT = "scale@layer=1,op=SelfAttention"
 FAULTY = "3_Prefill_layer/1_Attention/5_SelfAttentionOperation/outtensor0"
 
 # Saves what it records where it is told to; with "-" somebody else records.
-SCRIPT = """
+SCRIPT = f"""
 import sys, torch, transformers
 folder, mode, scale = sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 torch.set_num_threads(1)
 model = transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1], attn_implementation="eager").eval()
 with torch.no_grad():
-    model.get_submodule("%s").weight.mul_(scale)
+    model.get_submodule('{SCALED.removeprefix("root.")}').weight.mul_(scale)
 if folder != "-":
     from ait_llm import DumpConfig, register_hook
-    register_hook(model, DumpConfig(folder, token_range=list(range(%d)), dump_statistics_mode=mode))
-tokens = torch.tensor([[%s]])
-model.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=%d, do_sample=False, pad_token_id=0)
-""" % (SCALED.removeprefix("root."), STEPS, PROMPT, STEPS)
+    register_hook(model, DumpConfig(folder, token_range=list(range({STEPS})), dump_statistics_mode=mode))
+tokens = torch.tensor([[{PROMPT}]])
+model.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens={STEPS}, do_sample=False, pad_token_id=0)
+"""
 
 STATISTICS_ONLY = "{}_data holds statistics only: max, min, mean and norm are given."
 DESCRIPTION_ONLY = "{}_data holds type and shape only."
