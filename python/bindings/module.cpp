@@ -6,6 +6,8 @@
 #include "measure.h"
 #include "operand.h"
 #include "recorder.h"
+#include "row.h"
+#include "rows.h"
 #include "torch_recorder.h"
 
 NB_MODULE(_native, module) {
@@ -17,6 +19,8 @@ NB_MODULE(_native, module) {
   ait::python::bind_files(module);
   ait::python::bind_graph(module);
   ait::python::bind_measure(module);
+  ait::python::bind_row(module);
+  ait::python::bind_rows(module);
   ait::python::bind_recorder(module);
   ait::python::bind_torch_recorder(module);
 }

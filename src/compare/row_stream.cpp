@@ -1,7 +1,5 @@
 #include "compare/row_stream.h"
 
-#include <pthread.h>
-
 #include <utility>
 
 #include "compare/engine.h"
@@ -21,7 +19,6 @@ RowStream::~RowStream() {
 }
 
 void RowStream::run(const Options& options) {
-  pthread_setname_np(pthread_self(), "ait rows");  // for whoever looks at the process
   std::exception_ptr thrown;
   try {
     compare_pairs(*pairs_, options, stop_, [this](Row&& row, uint64_t) { push(std::move(row)); });
