@@ -1,8 +1,10 @@
 """The extension; ait_llm is its public face."""
 
 import enum
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+from ait_llm._errors import AitError
 
 __version__: str
 dtypes: tuple[str, ...]
@@ -124,9 +126,240 @@ class Comparison:
     @property
     def row(self) -> RowFinding | None: ...
 
-def load_one(path: bytes, name: str, dtype: str | None, shape: Sequence[int] | None) -> Operand: ...
-def load_all(path: bytes, dtype: str | None, shape: Sequence[int] | None) -> list[tuple[str, Operand]]: ...
-def save(path: bytes, tensors: Sequence[tuple[str, Operand]]) -> None: ...
+class Record:
+    """One tensor as it was recorded: the file, and what the folder says of it."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def member(self) -> str:
+        """Its name inside a file that holds several; else empty."""
+    @property
+    def rank(self) -> str: ...
+    @property
+    def round(self) -> str: ...
+    @property
+    def operation(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def is_kernel(self) -> bool: ...
+    @property
+    def is_before(self) -> bool:
+        """Recorded before the operation ran, not after."""
+    @property
+    def is_input(self) -> bool: ...
+    @property
+    def index(self) -> int:
+        """Which of the operation's inputs or outputs."""
+    @property
+    def call(self) -> int:
+        """Which of its calls in this round."""
+
+class Subject:
+    """What a row is about. str() of it is the column data_id. Texts are empty where they do not apply."""
+
+    @property
+    def name(self) -> str:
+        """An operation, a file, a weight, a label."""
+    @property
+    def tensor(self) -> str:
+        """Of an operation: "output_0"."""
+    @property
+    def member(self) -> str:
+        """One of several tensors in two files that were paired as a whole."""
+    @property
+    def rank(self) -> str:
+        """Where every rank is compared for itself: which of them."""
+    @property
+    def first_column(self) -> Optional[int]:
+        """Where only the columns from this one on are compared."""
+    @property
+    def layer(self) -> Optional[int]:
+        """Of the model, from 0."""
+
+class RowSide:
+    """One of the two sides of a row. dtype, shape and statistics are None where nothing could be read."""
+
+    @property
+    def is_missing(self) -> bool:
+        """The run has no such tensor."""
+    @property
+    def records(self) -> List[Record]:
+        """What the side is made of: several where shards were put together."""
+    @property
+    def paths(self) -> List[str]:
+        """The files of the records."""
+    @property
+    def operation(self) -> str: ...
+    @property
+    def type(self) -> str:
+        """Of the operation; empty where the run does not say."""
+    @property
+    def ranks(self) -> List[str]: ...
+    @property
+    def transform(self) -> str:
+        """What was done to make the sides comparable: "columns 64 to 95 of each"; empty for nothing."""
+    @property
+    def kept(self) -> str:
+        """What there was to look at: "bytes", "statistics" or "description" (type and shape alone)."""
+    @property
+    def dtype(self) -> Optional[str]: ...
+    @property
+    def shape(self) -> Optional[Tuple[int, ...]]: ...
+    @property
+    def statistics(self) -> Optional[Side]: ...
+
+class Row:
+    """What was found out about one pair. The metrics are None where they could not be measured; `reason` says why."""
+
+    @property
+    def token(self) -> str: ...
+    @property
+    def phase(self) -> Optional[str]:
+        """ "prefill" or "decode", where it is known."""
+    @property
+    def subject(self) -> Subject: ...
+    @property
+    def data_id(self) -> str:
+        """The subject as the reports write it."""
+    @property
+    def certainty(self) -> Optional[str]:
+        """How sure it is that the sides belong together, "certain" or "likely"; None where one is missing."""
+    @property
+    def certainty_reason(self) -> str: ...
+    @property
+    def golden(self) -> RowSide: ...
+    @property
+    def actual(self) -> RowSide: ...
+    @property
+    def comparison(self) -> Optional[Comparison]:
+        """All that was measured, where elements stood against elements. Without `passes`."""
+    @property
+    def cosine_similarity(self) -> Optional[float]: ...
+    @property
+    def max_relative_error(self) -> Optional[float]: ...
+    @property
+    def mean_relative_error(self) -> Optional[float]: ...
+    @property
+    def max_absolute_error(self) -> Optional[float]: ...
+    @property
+    def mean_absolute_error(self) -> Optional[float]: ...
+    @property
+    def kl_divergence(self) -> Optional[float]: ...
+    @property
+    def relative_euclidean_distance(self) -> Optional[float]: ...
+    @property
+    def distance_at_least(self) -> Optional[float]:
+        """Where a side has statistics alone: the relative euclidean distance cannot be smaller."""
+    @property
+    def reason(self) -> str:
+        """Why something could not be measured; empty when there is nothing to say."""
+    def as_dict(self, extended: bool = False) -> Dict[str, Any]:
+        """The columns of the csv report, by name, as values; with `extended` those of --extended."""
+
+class Coverage:
+    """How much of one run has a partner, in operations."""
+
+    @property
+    def operations(self) -> int: ...
+    @property
+    def paired(self) -> int: ...
+    @property
+    def copies(self) -> int:
+        """Operations that hold the same as one that is paired."""
+    @property
+    def alone(self) -> Dict[str, int]:
+        """Why the others are not, and how many each."""
+
+class AlignedToken:
+    """Which round of each run belongs to a token."""
+
+    @property
+    def token(self) -> str: ...
+    @property
+    def golden_round(self) -> str: ...
+    @property
+    def actual_round(self) -> str: ...
+    @property
+    def is_prefill(self) -> bool: ...
+
+class Pairing:
+    """What was found out about two dumps before anything was measured."""
+
+    @property
+    def golden(self) -> Coverage: ...
+    @property
+    def actual(self) -> Coverage: ...
+    @property
+    def golden_layers(self) -> int: ...
+    @property
+    def actual_layers(self) -> int: ...
+    @property
+    def certain(self) -> int:
+        """Of my operations, how many are paired for certain."""
+    @property
+    def likely(self) -> int: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def tokens(self) -> List[AlignedToken]: ...
+    @property
+    def notes(self) -> List[str]: ...
+
+class RowIterator:
+    """One run over the pairs. It ends with the object."""
+
+    def __iter__(self) -> RowIterator: ...
+    def __next__(self) -> Row: ...
+
+class Rows:
+    """The pairs of two runs; each loop over it measures them anew, a little ahead of the loop."""
+
+    def __len__(self) -> int:
+        """The number of pairs. Two files of several tensors that were paired as a whole give more rows than one."""
+    def __iter__(self) -> RowIterator: ...
+    @property
+    def kind(self) -> str:
+        """ "dumps", "checkpoints", "folders" or "mapping"."""
+    @property
+    def what(self) -> str:
+        """In words: "two folders, by file name"."""
+    @property
+    def problems(self) -> List[AitError]:
+        """What could not be read while looking for tensors; not raised."""
+    @property
+    def pairing(self) -> Optional[Pairing]:
+        """Of two dumps."""
+
+class RowStore:
+    """The rows of a report in their file."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> List[Row]: ...
+    def __iter__(self) -> Iterator[Row]: ...
+    @property
+    def is_complete(self) -> bool:
+        """False where the writer was killed; the rows before that are there."""
+
+def pair_runs(
+    golden: bytes,
+    actual: bytes,
+    mapping_file: bytes,
+    token_map: str,
+    metric_compat: Optional[str],
+    rows: bool,
+    threads: int,
+) -> Optional[Rows]:
+    """None where the paths are two files of one tensor each."""
+
+def open_rows(path: bytes) -> RowStore: ...
+def load_one(path: bytes, name: str, dtype: Optional[str], shape: Optional[Sequence[int]]) -> Operand: ...
+def load_all(path: bytes, dtype: Optional[str], shape: Optional[Sequence[int]]) -> List[Tuple[str, Operand]]: ...
+def save(path: bytes, tensors: Sequence[Tuple[str, Operand]]) -> None: ...
 def widen(operand: Operand, address: int) -> None: ...
 def compare(
     golden: Operand,

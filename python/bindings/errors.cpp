@@ -27,17 +27,17 @@ const char* class_name(ErrorCode code) {
   return "AitError";
 }
 
-void raise(const Error& error) {
+}  // namespace
+
+nb::object exception_of(const Error& error) {
   const nb::object type = nb::module_::import_("ait_llm._errors").attr(class_name(error.code()));
-  const nb::object exception = type(decoded(error.text()));
+  nb::object exception = type(decoded(error.text()));
   exception.attr("path") = error.path().empty() ? nb::none() : decoded(error.path());
   exception.attr("offset") = error.offset_bytes() == Error::kNoOffset
                                  ? nb::none()
                                  : nb::object(nb::int_(error.offset_bytes()));
-  PyErr_SetObject(type.ptr(), exception.ptr());
+  return exception;
 }
-
-}  // namespace
 
 nb::object decoded(const std::string& text) {
   return nb::steal(
@@ -49,7 +49,8 @@ void bind_errors(nb::module_&) {
     try {
       std::rethrow_exception(thrown);
     } catch (const Raised& raised) {
-      raise(raised.error);
+      const nb::object exception = exception_of(raised.error);
+      PyErr_SetObject(exception.type().ptr(), exception.ptr());
     }
   });
 }

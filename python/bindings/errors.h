@@ -26,6 +26,9 @@ T value_or_raise(Result<T> result) {
 // paths.
 nanobind::object decoded(const std::string& text);
 
+// The exception that an Error is in Python, not raised.
+nanobind::object exception_of(const Error& error);
+
 void bind_errors(nanobind::module_& module);
 
 }  // namespace ait::python

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "errors.h"
-#include "metrics/compare.h"
 #include "operand.h"
 #include "report/number.h"
 
@@ -21,17 +20,11 @@ using namespace nb::literals;
 namespace ait::python {
 namespace {
 
-using metrics::Comparison;
 using metrics::NonFinite;
 using metrics::RelativeError;
 using metrics::RowFinding;
 using metrics::Side;
 using metrics::Statistics;
-
-// Comparison keeps room for kMaxThresholds counts; Python sees as many as were asked for.
-struct Measured : Comparison {
-  std::vector<size_t> pass_counts;
-};
 
 Error usage(std::string_view words) { return Error(ErrorCode::kUsage) << words; }
 

@@ -10,6 +10,8 @@
 #include "measure.h"
 #include "operand.h"
 #include "recorder.h"
+#include "row.h"
+#include "rows.h"
 
 NB_MODULE(_native, module) {
   module.doc() =
@@ -20,5 +22,7 @@ NB_MODULE(_native, module) {
   ait::python::bind_files(module);
   ait::python::bind_graph(module);
   ait::python::bind_measure(module);
+  ait::python::bind_row(module);
+  ait::python::bind_rows(module);
   ait::python::bind_recorder(module);
 }
