@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Any, Dict, List, Optional, Tuple, overload
 
 from ait_llm._errors import AitError
 
