@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional, Union, overload
+from typing import TYPE_CHECKING, Any, Union, overload
 
 from ait_llm import _native
 from ait_llm._errors import AitError
@@ -58,19 +58,19 @@ def save(path: Path, tensors: Comparable | Mapping[str, Comparable]) -> None:
 @overload
 def compare(
     golden: Path,
-    actual: Optional[Path] = None,
+    actual: Path | None = None,
     *,
     kl: bool = ...,
     rows: bool = ...,
-    threads: Optional[int] = ...,
+    threads: int | None = ...,
     relative: str = ...,
     epsilon: float = ...,
     thresholds: Sequence[float] = ...,
     non_finite: str = ...,
     mask_absolute: bool = ...,
-    mapping_file: Optional[Path] = ...,
-    token_map: Optional[TokenMap] = ...,
-    metric_compat: Optional[str] = ...,
+    mapping_file: Path | None = ...,
+    token_map: TokenMap | None = ...,
+    metric_compat: str | None = ...,
 ) -> Any: ...  # a Comparison or Rows: what lies at the paths decides
 @overload
 def compare(
@@ -79,7 +79,7 @@ def compare(
     *,
     kl: bool = ...,
     rows: bool = ...,
-    threads: Optional[int] = ...,
+    threads: int | None = ...,
     relative: str = ...,
     epsilon: float = ...,
     thresholds: Sequence[float] = ...,
@@ -88,20 +88,20 @@ def compare(
 ) -> _native.Comparison: ...
 def compare(
     golden: Comparable,
-    actual: Optional[Comparable] = None,
+    actual: Comparable | None = None,
     *,
     kl: bool = True,
     rows: bool = False,
-    threads: Optional[int] = None,
+    threads: int | None = None,
     relative: str = "masked",
     epsilon: float = MASK_EPSILON,
     thresholds: Sequence[float] = (),
     non_finite: str = "skip",
     mask_absolute: bool = False,
-    mapping_file: Optional[Path] = None,
-    token_map: Optional[TokenMap] = None,
-    metric_compat: Optional[str] = None,
-) -> Union[_native.Comparison, _native.Rows]:
+    mapping_file: Path | None = None,
+    token_map: TokenMap | None = None,
+    metric_compat: str | None = None,
+) -> _native.Comparison | _native.Rows:
     """Measures `actual` against `golden`.
 
     Two tensors (arrays, torch tensors, paths of files that hold one tensor) give a Comparison. Two paths of what
@@ -127,9 +127,13 @@ def compare(
         "non_finite": (non_finite, "skip"),
         "mask_absolute": (mask_absolute, False),
     }
-    of_runs = {"mapping_file": mapping_file, "token_map": token_map, "metric_compat": metric_compat}
+    of_runs: dict[str, object] = {
+        "mapping_file": mapping_file,
+        "token_map": token_map,
+        "metric_compat": metric_compat,
+    }
     if _is_path(golden) and (actual is None or _is_path(actual)):
-        found = _pair_runs(golden, actual, rows=rows, threads=threads, **of_runs)
+        found = _pair_runs(golden, actual, mapping_file, token_map, metric_compat, rows, threads)
         if found is not None:
             _refuse((name for name, (value, usual) in of_tensors.items() if value != usual), "two tensors", "runs")
             return found
@@ -150,13 +154,13 @@ def compare(
 
 def compare_runs(
     golden: Path,
-    actual: Optional[Path] = None,
+    actual: Path | None = None,
     *,
-    mapping_file: Optional[Path] = None,
-    token_map: Optional[TokenMap] = None,
-    metric_compat: Optional[str] = None,
+    mapping_file: Path | None = None,
+    token_map: TokenMap | None = None,
+    metric_compat: str | None = None,
     rows: bool = False,
-    threads: Optional[int] = None,
+    threads: int | None = None,
 ) -> _native.Rows:
     """Pairs the tensors of two runs as `ait llm compare` does, and measures each pair when it is asked for.
 
@@ -193,12 +197,12 @@ def statistics(tensor: Comparable, *, threads: int = 1) -> _native.Statistics:
 def _pair_runs(
     golden: Any,
     actual: Any,
-    mapping_file: Optional[Path],
-    token_map: Optional[TokenMap],
-    metric_compat: Optional[str],
+    mapping_file: Path | None,
+    token_map: TokenMap | None,
+    metric_compat: str | None,
     rows: bool,
-    threads: Optional[int],
-) -> Optional[_native.Rows]:
+    threads: int | None,
+) -> _native.Rows | None:
     """None where the paths are two files of one tensor each."""
     if isinstance(token_map, Mapping):
         token_map = ",".join(f"{token}:{folder}" for token, folder in token_map.items())

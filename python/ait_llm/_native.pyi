@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Iterator, Sequence
-from typing import Any, Dict, List, Optional, Tuple, overload
+from typing import Any, overload
 
 from ait_llm._errors import AitError
 
@@ -172,10 +172,10 @@ class Subject:
     def rank(self) -> str:
         """Where every rank is compared for itself: which of them."""
     @property
-    def first_column(self) -> Optional[int]:
+    def first_column(self) -> int | None:
         """Where only the columns from this one on are compared."""
     @property
-    def layer(self) -> Optional[int]:
+    def layer(self) -> int | None:
         """Of the model, from 0."""
 
 class RowSide:
@@ -185,10 +185,10 @@ class RowSide:
     def is_missing(self) -> bool:
         """The run has no such tensor."""
     @property
-    def records(self) -> List[Record]:
+    def records(self) -> list[Record]:
         """What the side is made of: several where shards were put together."""
     @property
-    def paths(self) -> List[str]:
+    def paths(self) -> list[str]:
         """The files of the records."""
     @property
     def operation(self) -> str: ...
@@ -196,7 +196,7 @@ class RowSide:
     def type(self) -> str:
         """Of the operation; empty where the run does not say."""
     @property
-    def ranks(self) -> List[str]: ...
+    def ranks(self) -> list[str]: ...
     @property
     def transform(self) -> str:
         """What was done to make the sides comparable: "columns 64 to 95 of each"; empty for nothing."""
@@ -204,11 +204,11 @@ class RowSide:
     def kept(self) -> str:
         """What there was to look at: "bytes", "statistics" or "description" (type and shape alone)."""
     @property
-    def dtype(self) -> Optional[str]: ...
+    def dtype(self) -> str | None: ...
     @property
-    def shape(self) -> Optional[Tuple[int, ...]]: ...
+    def shape(self) -> tuple[int, ...] | None: ...
     @property
-    def statistics(self) -> Optional[Side]: ...
+    def statistics(self) -> Side | None: ...
 
 class Row:
     """What was found out about one pair. The metrics are None where they could not be measured; `reason` says why."""
@@ -216,7 +216,7 @@ class Row:
     @property
     def token(self) -> str: ...
     @property
-    def phase(self) -> Optional[str]:
+    def phase(self) -> str | None:
         """ "prefill" or "decode", where it is known."""
     @property
     def subject(self) -> Subject: ...
@@ -224,7 +224,7 @@ class Row:
     def data_id(self) -> str:
         """The subject as the reports write it."""
     @property
-    def certainty(self) -> Optional[str]:
+    def certainty(self) -> str | None:
         """How sure it is that the sides belong together, "certain" or "likely"; None where one is missing."""
     @property
     def certainty_reason(self) -> str: ...
@@ -233,29 +233,29 @@ class Row:
     @property
     def actual(self) -> RowSide: ...
     @property
-    def comparison(self) -> Optional[Comparison]:
+    def comparison(self) -> Comparison | None:
         """All that was measured, where elements stood against elements. Without `passes`."""
     @property
-    def cosine_similarity(self) -> Optional[float]: ...
+    def cosine_similarity(self) -> float | None: ...
     @property
-    def max_relative_error(self) -> Optional[float]: ...
+    def max_relative_error(self) -> float | None: ...
     @property
-    def mean_relative_error(self) -> Optional[float]: ...
+    def mean_relative_error(self) -> float | None: ...
     @property
-    def max_absolute_error(self) -> Optional[float]: ...
+    def max_absolute_error(self) -> float | None: ...
     @property
-    def mean_absolute_error(self) -> Optional[float]: ...
+    def mean_absolute_error(self) -> float | None: ...
     @property
-    def kl_divergence(self) -> Optional[float]: ...
+    def kl_divergence(self) -> float | None: ...
     @property
-    def relative_euclidean_distance(self) -> Optional[float]: ...
+    def relative_euclidean_distance(self) -> float | None: ...
     @property
-    def distance_at_least(self) -> Optional[float]:
+    def distance_at_least(self) -> float | None:
         """Where a side has statistics alone: the relative euclidean distance cannot be smaller."""
     @property
     def reason(self) -> str:
         """Why something could not be measured; empty when there is nothing to say."""
-    def as_dict(self, extended: bool = False) -> Dict[str, Any]:
+    def as_dict(self, extended: bool = False) -> dict[str, Any]:
         """The columns of the csv report, by name, as values; with `extended` those of --extended."""
 
 class Coverage:
@@ -269,7 +269,7 @@ class Coverage:
     def copies(self) -> int:
         """Operations that hold the same as one that is paired."""
     @property
-    def alone(self) -> Dict[str, int]:
+    def alone(self) -> dict[str, int]:
         """Why the others are not, and how many each."""
 
 class AlignedToken:
@@ -303,9 +303,9 @@ class Pairing:
     @property
     def method(self) -> str: ...
     @property
-    def tokens(self) -> List[AlignedToken]: ...
+    def tokens(self) -> list[AlignedToken]: ...
     @property
-    def notes(self) -> List[str]: ...
+    def notes(self) -> list[str]: ...
 
 class RowIterator:
     """One run over the pairs. It ends with the object."""
@@ -326,10 +326,10 @@ class Rows:
     def what(self) -> str:
         """In words: "two folders, by file name"."""
     @property
-    def problems(self) -> List[AitError]:
+    def problems(self) -> list[AitError]:
         """What could not be read while looking for tensors; not raised."""
     @property
-    def pairing(self) -> Optional[Pairing]:
+    def pairing(self) -> Pairing | None:
         """Of two dumps."""
 
 class RowStore:
@@ -339,7 +339,7 @@ class RowStore:
     @overload
     def __getitem__(self, index: int) -> Row: ...
     @overload
-    def __getitem__(self, index: slice) -> List[Row]: ...
+    def __getitem__(self, index: slice) -> list[Row]: ...
     def __iter__(self) -> Iterator[Row]: ...
     @property
     def is_complete(self) -> bool:
@@ -350,16 +350,16 @@ def pair_runs(
     actual: bytes,
     mapping_file: bytes,
     token_map: str,
-    metric_compat: Optional[str],
+    metric_compat: str | None,
     rows: bool,
     threads: int,
-) -> Optional[Rows]:
+) -> Rows | None:
     """None where the paths are two files of one tensor each."""
 
 def open_rows(path: bytes) -> RowStore: ...
-def load_one(path: bytes, name: str, dtype: Optional[str], shape: Optional[Sequence[int]]) -> Operand: ...
-def load_all(path: bytes, dtype: Optional[str], shape: Optional[Sequence[int]]) -> List[Tuple[str, Operand]]: ...
-def save(path: bytes, tensors: Sequence[Tuple[str, Operand]]) -> None: ...
+def load_one(path: bytes, name: str, dtype: str | None, shape: Sequence[int] | None) -> Operand: ...
+def load_all(path: bytes, dtype: str | None, shape: Sequence[int] | None) -> list[tuple[str, Operand]]: ...
+def save(path: bytes, tensors: Sequence[tuple[str, Operand]]) -> None: ...
 def widen(operand: Operand, address: int) -> None: ...
 def compare(
     golden: Operand,

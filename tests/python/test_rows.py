@@ -313,7 +313,7 @@ def test_pairing_says_what_the_command_says(tmp_path):
 
 
 def test_what_could_not_be_read_is_a_problem_and_not_an_end(tmp_path):
-    golden, my = checkpoints(tmp_path)
+    golden, _ = checkpoints(tmp_path)
     (tmp_path / "sharded").mkdir()
     (tmp_path / "sharded/a.safetensors").write_bytes(golden.read_bytes())
     (tmp_path / "sharded/b.safetensors").write_bytes(golden.read_bytes()[:50])
@@ -358,7 +358,7 @@ def test_two_files_of_one_tensor_are_measured_as_ever(tmp_path):
 
 
 def test_a_path_and_an_array_are_two_tensors(tmp_path):
-    golden, my = checkpoints(tmp_path)
+    _, my = checkpoints(tmp_path)
     with pytest.raises(ait_llm.AitError, match="holds 12 tensors"):
         ait_llm.compare(my, np.zeros(3))
     with pytest.raises(ait_llm.AitError, match="folder"):
@@ -565,7 +565,8 @@ def run_python(code, *arguments, **options):
 
 def test_ctrl_c_ends_a_run_even_where_no_python_code_runs(many):
     code = """
-import ait_llm, sys
+import ait_llm, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 rows = ait_llm.compare_runs(sys.argv[1])
 print("ready", flush=True)
 try:
@@ -574,11 +575,14 @@ except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
     process = subprocess.Popen([sys.executable, "-c", code, many], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60)[0] == "interrupted\n"
-    assert process.returncode == 0
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "interrupted\n"
+        assert process.returncode == 0
+    finally:
+        process.kill()
 
 
 def test_a_program_may_end_in_the_middle_of_a_run(many):
