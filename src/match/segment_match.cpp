@@ -79,7 +79,6 @@ struct Tally {
   struct Choice {
     size_t votes = 0;
     Form form;
-    double worst = 0;
   };
   std::map<uint32_t, Choice> choices;
   size_t total = 0;
@@ -87,7 +86,6 @@ struct Tally {
   void vote(uint32_t golden, const Form& form) {
     Choice& choice = choices[golden];
     if (choice.votes == 0 || form.distance.value < choice.form.distance.value) choice.form = form;
-    choice.worst = std::max(choice.worst, form.distance.value);
     ++choice.votes;
     ++total;
   }
