@@ -109,7 +109,6 @@ enum class ErrorType : uint8_t {
   kNoError = 0,
   kInvalidParam = 1,
   kInvalidGraph = 2,
-  kInternalError = 3,
   kRtFail = 4,  // an overflow that the probe asked to stop at, or a peer that is gone
   kInvalidTensor = 5,
 };

@@ -30,7 +30,6 @@ class Model {
   void AddNode(std::unique_ptr<atb::Operation> operation, const std::vector<std::string>& in,
                const std::vector<std::string>& out);
 
-  size_t NodeCount() const { return nodes_.size(); }
   atb::Operation& NodeOperation(size_t node) { return *nodes_[node].operation; }
 
   // Gives one node another tensor as one of its inputs, until ClearOverrides: for wiring faults.

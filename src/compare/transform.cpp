@@ -108,31 +108,6 @@ Result<Tensor> side_by_side(std::span<const Tensor> parts, int64_t width) {
                             {static_cast<int64_t>(rows), static_cast<int64_t>(columns)});
 }
 
-Result<Tensor> below_each_other(std::span<const Tensor> parts) {
-  const size_t size = size_bytes(parts[0].dtype());
-  size_t elements = 0;
-  for (const Tensor& part : parts) {
-    if (part.dtype() != parts[0].dtype() || part.shape().empty() ||
-        !std::equal(part.shape().begin() + 1, part.shape().end(), parts[0].shape().begin() + 1,
-                    parts[0].shape().end()))
-      return fail(unfit(part, "does not fit below " + shape_text(parts[0].shape())));
-    elements += part.elements();
-  }
-  auto file = MappedFile::temporary(elements * size, [&](std::span<std::byte> out) -> Result<void> {
-    size_t at = 0;
-    for (const Tensor& part : parts) {
-      gather(part.view(), 0, part.elements(), out.data() + at * size);
-      at += part.elements();
-    }
-    return {};
-  });
-  if (!file) return fail(file.error());
-  Shape shape = parts[0].shape();
-  shape[0] = 0;
-  for (const Tensor& part : parts) shape[0] += part.shape()[0];
-  return Tensor::contiguous(*file, (*file)->bytes(), parts[0].dtype(), std::move(shape));
-}
-
 // In double, kept as float32: partial results of fp16 add up on a device in no better precision.
 Result<Tensor> sum(std::span<const Tensor> parts) {
   const size_t elements = parts[0].elements();
@@ -228,8 +203,6 @@ Result<Tensor> transformed(std::span<const Tensor> parts, const Transform& trans
   switch (transform.join) {
     case Join::kColumns:
       return side_by_side(ready, transform.taken > 0 ? transform.taken : transform.columns);
-    case Join::kRows:
-      return below_each_other(ready);
     case Join::kSum:
       return sum(ready);
     case Join::kNone:

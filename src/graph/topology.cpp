@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 
 namespace ait::graph {
 namespace {
@@ -34,22 +35,9 @@ std::vector<uint64_t> ids_of(const Node& node) {
   return ids;
 }
 
-size_t levels_below(const Node& node) {
-  size_t levels = 0;
-  for (const Node& child : node.nodes) levels = std::max(levels, levels_below(child) + 1);
-  return levels;
-}
-
 void walk(const Node& root, const NodeVisitor& visit) {
   std::vector<const Node*> parents;
   walk_below(root, parents, visit);
-}
-
-const Node* find_node(const Node& root, std::string_view name) {
-  if (root.name == name) return &root;
-  for (const Node& child : root.nodes)
-    if (const Node* found = find_node(child, name)) return found;
-  return nullptr;
 }
 
 }  // namespace ait::graph

@@ -22,7 +22,6 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace ait::graph {
@@ -56,15 +55,9 @@ struct Topology {
 // number in its process, each further one the position in its parent. Nothing for a model's root.
 std::vector<uint64_t> ids_of(const Node& node);
 
-// How many levels there are below the node: 0 for a leaf.
-size_t levels_below(const Node& node);
-
 // Visits `root` and everything below it, parents before children, in the order in which they run.
 // `parents` leads from the root to the node's own parent; it is empty for the root.
 using NodeVisitor = std::function<void(const Node& node, std::span<const Node* const> parents)>;
 void walk(const Node& root, const NodeVisitor& visit);
-
-// The first node of that name, the root included, or null.
-const Node* find_node(const Node& root, std::string_view name);
 
 }  // namespace ait::graph

@@ -16,7 +16,6 @@ namespace ait::match {
 struct PlaceMap {
   std::vector<uint32_t> golden_of;  // [my operation]; kNoOperation where there is none
   std::string method;
-  std::string doubt;  // where places agree but types do not
 };
 
 // Nothing where the runs are not of the same graph, or are divided among different numbers of

@@ -23,7 +23,6 @@ std::string Transform::text() const {
     add(part);
   }
   if (join == Join::kColumns) add("shards side by side");
-  if (join == Join::kRows) add("shards one below the other");
   if (join == Join::kSum) add("added up");
   return out;
 }

@@ -23,7 +23,6 @@ namespace ait::match {
 enum class Join : uint8_t {
   kNone,     // there is one
   kColumns,  // side by side: shards of a column-parallel layer
-  kRows,     // one below the other
   kSum,      // partial results
 };
 

@@ -24,7 +24,6 @@ class Source {
 
   size_t elements() const { return view_.elements * parts_; }
   DType dtype() const { return real_; }
-  bool is_complex() const { return parts_ == 2; }
 
   // How many reals the last dimension has; a tensor of rank 0 is one row.
   size_t row_elements() const {

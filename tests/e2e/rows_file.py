@@ -13,7 +13,7 @@ DTYPES = (
 LEVELS = ["operation", "kernel"]
 MOMENTS = ["after", "before"]
 DIRECTIONS = ["output", "input"]
-JOINS = ["none", "side by side", "one below the other", "sum"]
+JOINS = ["none", "side by side", "sum"]
 METRICS = (
     "cosine_similarity max_relative_error mean_relative_error max_absolute_error mean_absolute_error kl_divergence "
     "relative_euclidean_distance"

@@ -43,10 +43,6 @@ class Tap:
         self.is_root = name == ROOT
         self._undo: list[Callable[[], None]] = []
 
-    @property
-    def attached(self) -> bool:
-        return bool(self._undo)
-
     def attach(self, around: Callable[[], Any] | None = None) -> None:
         """With `around`, each call of forward happens inside such a context."""
         module = None if self.module is None else self.module()
