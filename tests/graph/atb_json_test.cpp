@@ -74,7 +74,7 @@ TEST(AtbJson, ReadsWhatAnotherToolWrote) {
   EXPECT_EQ(layer.nodes.size(), 11);
   EXPECT_EQ(layer.inputs.size(), 24);
   EXPECT_EQ(layer.internals.size(), 10);
-  const Node& deep = bloom->root.nodes.at(3).nodes.at(7).nodes.at(2).nodes.at(0);
+  const Node& deep = bloom->root.nodes.at(0).nodes.at(7).nodes.at(2).nodes.at(0);
   EXPECT_EQ(deep.name, "LinearOperation_3_7_2_0");
   EXPECT_THAT(ids_of(deep), ElementsAre(3, 7, 2, 0));
   EXPECT_THAT(layer.nodes[0].param, HasSubstr("0.000009999999747378752"));
