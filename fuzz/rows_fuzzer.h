@@ -17,7 +17,7 @@
 
 namespace ait::fuzz {
 
-inline constexpr size_t kMaxRows = 512;
+inline constexpr size_t kMaxRows = 300;
 
 // How many of the first and last rows could be read, and why the others could not.
 struct RowsReading {

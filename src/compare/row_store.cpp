@@ -200,9 +200,11 @@ template <typename Codec, typename T, typename Inside>
 bool list(Codec& codec, T& values, size_t most, Inside inside) {
   uint64_t count = std::min(values.size(), most);
   if (!field(codec, count) || count > most) return false;
-  if constexpr (Codec::kReads) values.resize(count);
-  for (size_t i = 0; i < count; ++i)
+  for (size_t i = 0; i < count; ++i) {
+    // One by one: what is said to be there need not be.
+    if constexpr (Codec::kReads) values.emplace_back();
     if (!inside(values[i])) return false;
+  }
   return true;
 }
 
@@ -419,7 +421,7 @@ Result<void> RowStore::scan() {
   return {};
 }
 
-Result<void> RowStore::load_block(size_t block) const {
+Result<std::vector<Row>> RowStore::read_block(size_t block) const {
   const uint64_t offset = blocks_[block];
   const auto damaged = [&] {
     return Error(ErrorCode::kCorrupt, file_->path(), offset)
@@ -439,9 +441,7 @@ Result<void> RowStore::load_block(size_t block) const {
     if (row.comparison && row.actual.statistics) row.comparison->actual = *row.actual.statistics;
   }
   if (!decoder.is_empty()) return fail(damaged());
-  block_ = std::move(rows);
-  loaded_ = block;
-  return {};
+  return rows;
 }
 
 Result<Row> RowStore::at(size_t index) const {
@@ -449,9 +449,12 @@ Result<Row> RowStore::at(size_t index) const {
     return fail(Error(ErrorCode::kUsage, file_->path())
                 << "holds " << rows_ << " rows, there is no row " << index);
   const size_t block = index / kRowsPerBlock;
-  if (block != loaded_)
-    if (auto loaded = load_block(block); !loaded) return fail(loaded.error());
-  return block_[index % kRowsPerBlock];
+  if (block != loaded_) {
+    block_ = read_block(block);
+    loaded_ = block;
+  }
+  if (!block_) return fail(block_.error());
+  return (*block_)[index % kRowsPerBlock];
 }
 
 std::string rows_path_of(const std::string& report) {

@@ -68,8 +68,8 @@ class RowStoreWriter {
   std::vector<std::string> previous_;  // text of the row before, by field
 };
 
-// Reading keeps the block that was asked for last, so that rows in order are decoded once. Not for
-// several threads at once.
+// Reading keeps the block that was asked for last, or why it could not be read, so that rows in
+// order are decoded once. Not for several threads at once.
 class RowStore {
  public:
   static Result<RowStore> open(const std::string& path);
@@ -83,14 +83,14 @@ class RowStore {
   RowStore() = default;
   Result<void> read_end();
   Result<void> scan();
-  Result<void> load_block(size_t block) const;
+  Result<std::vector<Row>> read_block(size_t block) const;
 
   std::shared_ptr<const MappedFile> file_;
   size_t rows_ = 0;
   bool complete_ = false;
   std::vector<uint64_t> blocks_;  // offsets
   mutable size_t loaded_ = ~size_t{0};
-  mutable std::vector<Row> block_;
+  mutable Result<std::vector<Row>> block_;
 };
 
 // "out/ait_cmp_report_20250102030405.rows" of "out/ait_cmp_report_20250102030405.csv".

@@ -145,37 +145,8 @@ void rename_only_output(std::vector<Line>& lines) {
 
 class Table : public TensorFile {
  public:
-  static Result<std::unique_ptr<TensorFile>> read(std::shared_ptr<const MappedFile> file) {
-    std::unique_ptr<Table> table(new Table(std::move(file)));
-    std::string_view text = text_of(table->file_->bytes());
-    take_line(text);  // the header
-    std::set<std::string> seen;
-    size_t left_out = 0;
-    while (!text.empty()) {
-      const Cells cells = take_line(text);
-      if (cells.is_blank()) continue;
-      auto line = parse_line(cells);
-      // A module that was called again appended: the first call is the one that is compared.
-      if (!line || !seen.insert(line->name).second) {
-        ++left_out;
-      } else if (table->lines_.size() == kMaxTensors) {
-        return fail(Error(ErrorCode::kUnsupported, table->file_->path())
-                    << "holds statistics of more than " << kMaxTensors
-                    << " tensors; no module has as many");
-      } else {
-        table->lines_.push_back(std::move(*line));
-      }
-    }
-    if (table->lines_.empty() && left_out > 0)
-      return fail(
-          Error(ErrorCode::kCorrupt, table->file_->path())
-          << "none of its " << left_out
-          << " lines describes a tensor; expected a type, a shape and four numbers in each");
-    rename_only_output(table->lines_);
-    if (left_out > 0)
-      table->note_ = std::to_string(left_out) + " lines are no statistics of another tensor";
-    return table;
-  }
+  Table(std::shared_ptr<const MappedFile> file, std::vector<Line> lines, std::string note)
+      : file_(std::move(file)), lines_(std::move(lines)), note_(std::move(note)) {}
 
   std::string_view format() const override { return "statistics"; }
   size_t size() const override { return lines_.size(); }
@@ -192,8 +163,6 @@ class Table : public TensorFile {
   std::string note() const override { return note_; }
 
  private:
-  explicit Table(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {}
-
   std::shared_ptr<const MappedFile> file_;
   std::vector<Line> lines_;
   std::string note_;
@@ -212,7 +181,34 @@ Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file)
   if (file->bytes().size() > kMaxBytes)
     return fail(Error(ErrorCode::kUnsupported, file->path())
                 << "is larger than a table of statistics may be (32 MiB)");
-  return Table::read(std::move(file));
+  std::string_view text = text_of(file->bytes());
+  take_line(text);  // the header
+  std::vector<Line> lines;
+  std::set<std::string> seen;
+  size_t left_out = 0;
+  while (!text.empty()) {
+    const Cells cells = take_line(text);
+    if (cells.is_blank()) continue;
+    auto line = parse_line(cells);
+    // A module that was called again appended: the first call is the one that is compared.
+    if (!line || !seen.insert(line->name).second) {
+      ++left_out;
+    } else if (lines.size() == kMaxTensors) {
+      return fail(Error(ErrorCode::kUnsupported, file->path())
+                  << "holds statistics of more than " << kMaxTensors
+                  << " tensors; no module has as many");
+    } else {
+      lines.push_back(std::move(*line));
+    }
+  }
+  if (lines.empty() && left_out > 0)
+    return fail(Error(ErrorCode::kCorrupt, file->path())
+                << "none of its " << left_out
+                << " lines describes a tensor; expected a type, a shape and four numbers in each");
+  rename_only_output(lines);
+  std::string note;
+  if (left_out > 0) note = std::to_string(left_out) + " lines are no statistics of another tensor";
+  return std::make_unique<Table>(std::move(file), std::move(lines), std::move(note));
 }
 
 }  // namespace ait::formats::statistics_csv
