@@ -16,8 +16,9 @@
 // Everything that reads outside data returns Result. A message is one sentence: what is wrong, what
 // was expected, and what to do. Exceptions are left to bad_alloc and the standard library.
 //
-// This is the main header of `base`. The others: mapped_file.h (bytes of files), checked.h (sizes
-// from outside), parallel.h (loops on several threads), log.h (messages to a person).
+// This is the main header of `base`. The others: mapped_file.h and text_file.h (reading files),
+// output_file.h and folders.h (writing them), checked.h (sizes from outside), parallel.h (loops on
+// several threads), log.h (messages to a person).
 #pragma once
 
 #include <cstdint>

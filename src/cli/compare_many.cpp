@@ -69,7 +69,7 @@ class Summary {
     std::string out = fmt::format("{} pairs: {} identical, {} differ, {} could not be compared\n",
                                   paired(), identical_, differing_, failed_);
     if (only_golden_ + only_actual_ > 0)
-      out += fmt::format("{} without a partner: {} only in golden, {} only in my\n",
+      out += fmt::format("{} without a partner: {} only in golden, {} only in my side\n",
                          only_golden_ + only_actual_, only_golden_, only_actual_);
     if (farthest_)
       out += fmt::format(

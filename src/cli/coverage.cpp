@@ -22,8 +22,10 @@ std::string side_text(std::string_view whose, const Coverage& side) {
   const size_t alone = side.operations - side.paired - side.copies;
   std::string out =
       fmt::format("{}: {} of {} operations paired", whose, side.paired, side.operations);
-  if (side.copies > 0) out += fmt::format(", {} hold the same as one of these", side.copies);
-  if (alone > 0) out += fmt::format(", {} have no partner", alone);
+  if (side.copies > 0)
+    out += fmt::format(", {} {} the same data as one of these", side.copies,
+                       side.copies == 1 ? "holds" : "hold");
+  if (alone > 0) out += fmt::format(", {} {} no partner", alone, alone == 1 ? "has" : "have");
   out += "\n";
   std::vector<std::pair<size_t, std::string>> reasons;
   reasons.reserve(side.alone.size());
@@ -68,8 +70,9 @@ report::JsonObject side_json(const Coverage& side) {
 
 std::string coverage_text(const AutomaticPairs& found, bool coloured) {
   std::string out = side_text("my side", found.actual) + side_text("golden", found.golden);
-  out += fmt::format("{} pairings are certain, {} likely; paired {}\n", found.certain, found.likely,
-                     found.method);
+  out += fmt::format(
+      "of the paired operations of my side {} are certain, {} likely; they were paired {}\n",
+      found.certain, found.likely, found.method);
   if (found.golden_layers + found.actual_layers > 0)
     out += fmt::format("layers: {} in golden, {} in my side\n", found.golden_layers,
                        found.actual_layers);

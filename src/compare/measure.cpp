@@ -110,8 +110,8 @@ bool all_finite(const metrics::Side& side) {
 // (Cauchy-Schwarz), and maxima and minima cannot differ by more than the largest difference of two
 // elements, which is no larger than |g - m|. Relative to |g|. What the numbers may be off by for
 // being rounded is taken off: extremes and sqrt(n) times the mean are no larger than the norm.
-// Nothing where that says nothing: the norm of data that are not all finite leaves out elements
-// that the other side may have.
+// Nothing where data are not all finite: their norm leaves out elements that the other side may
+// have, so that it bounds nothing.
 std::optional<double> smallest_distance(const Row& row, const Content& golden_content,
                                         const Content& actual_content) {
   const metrics::Side& golden = *row.golden.statistics;

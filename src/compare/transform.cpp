@@ -171,7 +171,8 @@ bool repeat(Tensor& smaller, const Tensor& larger) {
   return true;
 }
 
-// Every so-manieth row of a tensor, the last of each stretch.
+// Cuts the larger tensor into stretches of rows, as many as the smaller has rows, and keeps the last
+// row of each.
 bool last_rows(Tensor& larger, const Tensor& smaller) {
   if (larger.shape().empty() || smaller.shape().empty()) return false;
   const auto width = static_cast<size_t>(larger.shape().back());

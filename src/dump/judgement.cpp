@@ -47,7 +47,7 @@ std::string why_no_tensor(const Options& options, const Ledger& counts) {
                        rounds_text(options.rounds), counts.highest_round);
   if (counts.skipped > 0)
     return fmt::format(
-        "all {} that were offered are of another device or side than {}{}{} asks for",
+        "the library offered {}, but none of the device or side that {}{}{} asks for",
         count_text(counts.skipped, "tensor"),
         options.device ? fmt::format("-device {}", *options.device) : "",
         options.device && options.part != 2 ? " and " : "",
@@ -64,8 +64,7 @@ std::string why_no_torch_tensor(const Options& options, const Ledger& counts) {
                        rounds_text(options.rounds), counts.highest_round);
   if (!options.operation_name.empty())
     return fmt::format(
-        "no module's class begins as -opname {} asks for; model_tree.json shows "
-        "what there is",
+        "-opname {} is the beginning of no module's class; model_tree.json shows the classes",
         report::visible(options.operation_name));
   if (options.device) return fmt::format("no model was on -device {}", *options.device);
   return "models were called, but no tensor of theirs could be recorded; the manifest.json of each "

@@ -169,7 +169,7 @@ class Graphs {
     return found != type->second.end() && fits(node, found->second) ? &found->second : nullptr;
   }
 
-  // Whether nothing speaks against the node being operation `id`. Every operation is reported, in
+  // Whether the node may be operation `id`. Every operation is reported, in
   // the order of the numbers: one that is missing between others was lost, not set up elsewhere.
   bool may_be(const Node& node, uint64_t id) {
     if (find(node, id) != nullptr) return true;

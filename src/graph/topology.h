@@ -34,7 +34,7 @@ struct Node {
   std::string type;
 
   // The parameters as JSON text without white space, numbers as they were written: an object, null,
-  // or "" (two quotes) for a graph. Nothing where the file says nothing.
+  // or "" (two quotes) for a graph. Empty where the file has none.
   std::string param;
 
   std::vector<std::string> inputs;

@@ -1,5 +1,12 @@
 // The first row of a run at which the error is much larger than anywhere before it: where a fault
 // begins, unless it is only the first lossy step. Rows come in the order of the computation.
+//
+//   ErrorJump jump;
+//   compare_pairs(pairs, options, stop, [&](Row&& row, uint64_t) { jump.add(row); });
+//   if (jump.row() != nullptr) …        // the error there, and jump.before() for what was before it
+//
+// This is the main header of `locate`. Another way to find where an error begins is a file pair
+// beside this one that looks at rows in the same way.
 #pragma once
 
 #include <optional>

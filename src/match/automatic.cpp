@@ -25,7 +25,7 @@ constexpr size_t kLayersLookedAt = 5;
 // does both.
 constexpr size_t kRoundsLookedAt = 2;
 
-// Data this near in the first layer say that two rounds worked on the same.
+// Two rounds whose data in the first layer are this near worked on the same input.
 constexpr double kSameInput = 0.1;
 
 bool has_data(const Recording& recording) {
@@ -50,7 +50,7 @@ class Automatic {
     if (golden_programs_.empty() || actual_programs_.empty() || golden_->slots.empty() ||
         actual_->slots.empty())
       return fail(Error(ErrorCode::kUsage, golden_->slots.empty() ? golden_->root : actual_->root)
-                  << "holds no tensors to compare");
+                  << "holds no tensors to compare; record the run again with its tensors");
     const std::optional<PlaceMap> places = find_places(*golden_, *actual_);
     auto alignment = align_tokens(
         golden_side_, actual_side_, options_.token_map,
@@ -69,12 +69,17 @@ class Automatic {
                                : plan_by_data(programs, steps));
     auto out = carry_out(golden_, actual_, golden_programs_, actual_programs_,
                          std::move(*alignment), std::move(planned));
-    out.method = places ? places->method : "by data, types and order";
+    out.method = places ? places->method : method_without_places();
     out.notes.insert(out.notes.begin(), notes_.begin(), notes_.end());
     return out;
   }
 
  private:
+  std::string method_without_places() const {
+    const std::string how = "by the types and order of operations";
+    return golden_has_data_ && actual_has_data_ ? "by the values of tensors, and " + how : how;
+  }
+
   // Values of a layer, or of everything where there are no layers.
   const Segment& first_segment(const RunSide& side, size_t program) const {
     const Program& p = side.programs[program];
@@ -164,10 +169,12 @@ class Automatic {
         most = near;
         longer_first = first;
       }
-      notes_.push_back("golden has " + std::to_string(g) + " layers and my side " +
-                       std::to_string(a) + ": layer " + std::to_string(actual_first) +
-                       " of mine is taken for layer " + std::to_string(golden_first) +
-                       (most > 0 ? ", where the data agree" : ", data do not help"));
+      notes_.push_back("the numbers of layers differ (golden: " + std::to_string(g) +
+                       ", my side: " + std::to_string(a) + "): layer " +
+                       std::to_string(actual_first) + " of my side is compared with layer " +
+                       std::to_string(golden_first) + " of golden, " +
+                       (most > 0 ? "where the data agree best"
+                                 : "because the data do not show which layers correspond"));
     }
     std::vector<std::pair<size_t, size_t>> out;
     for (size_t i = 0; golden_first + i < g && actual_first + i < a; ++i)
@@ -261,7 +268,7 @@ class Automatic {
     }
   }
 
-  // Where data had no say, because one of the runs kept none, what they seem to say means nothing.
+  // Where one of the runs kept no data, a reason that was found from data would be misleading.
   static std::string why_alone(const std::string& found, const Recording& recording, uint32_t slot,
                                bool other_has_data, const std::string& other_option) {
     if (recording.slots[slot].kept != Kept::kBytes) return "its data were not kept.";

@@ -34,7 +34,7 @@ struct AutomaticOptions {
 struct Coverage {
   size_t operations = 0;
   size_t paired = 0;
-  size_t copies = 0;                    // hold the same as one that is paired
+  size_t copies = 0;                    // hold the same data as one that is paired
   std::map<std::string, size_t> alone;  // reasons, and how many
 };
 
@@ -51,7 +51,7 @@ struct AutomaticPairs {
   Coverage actual;
   size_t golden_layers = 0;
   size_t actual_layers = 0;
-  size_t certain = 0;  // of my side's operations
+  size_t certain = 0;  // of actual.paired
   size_t likely = 0;
   std::string method;  // "by the place in the graph"
   std::vector<AlignedToken> tokens;

@@ -77,7 +77,7 @@ void plan_operation(const Recording& golden, uint32_t g, const Recording& actual
       pair.alone = "the other run has no such tensor.";
     } else if (types_differ) {
       pair.certainty = Certainty::kLikely;
-      pair.why = "the same place in the graph, another type";
+      pair.why = "both have the same place in the graph, but their types differ";
     } else {
       pair.why = places.method;
     }

@@ -14,7 +14,8 @@ using Types = capture::Traits::Types;
 
 constexpr uint32_t kNone = ~uint32_t{0};
 
-// Kinds of work that both sides do. Caches, quantising and moving data have no like among modules.
+// Kinds of work that both sides do. No module corresponds to a cache, to quantising or to moving
+// data.
 constexpr OpKind kKinds[] = {OpKind::kEmbedding,  OpKind::kNorm,      OpKind::kLinear,
                              OpKind::kActivation, OpKind::kAttention, OpKind::kAdd,
                              OpKind::kMultiply,   OpKind::kRotary};
@@ -40,7 +41,7 @@ std::vector<uint32_t> workers(const SegmentSide& side, OpKind kind) {
   return out;
 }
 
-// What a line of a mapping file speaks of: a tensor of that name, or first outputs.
+// The values that a line of a mapping file is about: tensors of that name, or first outputs.
 std::vector<uint32_t> mapped_values(const SegmentSide& side, const TypeMapping& mapping) {
   const bool is_modules = side.recording.traits.types == Types::kModules;
   const std::string& type = is_modules ? mapping.module : mapping.library;
@@ -116,11 +117,11 @@ class TypePairing {
   // Splits both lists at the pairs that are settled and pairs what is free in between, where both
   // sides have equally many there:
   //
-  //     golden   norm  linear  linear  linear        The second linear is settled with my third.
-  //     Before my side  linear  linear  linear  linear      it golden has one and my side two:
-  //     nobody knows
-  //                                                  which. After it both have one: these are a
-  //                                                  pair.
+  //     golden   norm  linear  linear  linear
+  //     my side  linear  linear  linear  linear
+  //
+  // The second linear of golden is settled with the third of my side. Before it golden has one and
+  // my side has two, so nothing is paired there. After it both have one: these are a pair.
   void pair_in_order(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals,
                      const std::string& why) {
     std::vector<std::pair<size_t, size_t>> anchors;  // places in the two lists
@@ -176,14 +177,15 @@ class TypePairing {
           problem_.actual.values[producer].kind == OpKind::kQuantise)
         continue;
       add(input, producer,
-          "it feeds what " + problem_.golden.operation_of(g).name + " corresponds to");
+          "it is the input of what corresponds to " + problem_.golden.operation_of(g).name);
     }
   }
 
   void pair_trunks() {
     const uint32_t golden = trunk_output(problem_.golden);
     const uint32_t actual = trunk_output(problem_.actual);
-    if (is_free(golden, actual)) add(golden, actual, "both hold most of what is around them");
+    if (is_free(golden, actual))
+      add(golden, actual, "both are the output of what holds most of the layer");
   }
 
   bool is_free(uint32_t golden, uint32_t actual) const {

@@ -21,9 +21,9 @@ struct MatchProblem {
   MatchProblem(const SegmentSide& golden, const SegmentSide& actual,
                std::span<const Evidence> evidence, std::span<const TypeMapping> mappings);
 
-  // Whether the mapping file leaves two values free for each other. A type of the library that it
+  // Whether the mapping file allows two values to be paired. A type of the library that it
   // mentions goes with the types of modules that it lists and with no other; inputs of modules are
-  // always free, as the file speaks of what modules put out.
+  // always allowed, as the file is about outputs.
   bool is_allowed(uint32_t golden_value, uint32_t actual_value) const;
 };
 

@@ -99,8 +99,8 @@ Result<PairList> pair_mapping(const Layout& layout, const Inputs& inputs) {
 
 Error only_one_dump(const std::string& other) {
   return Error(ErrorCode::kUsage, other)
-         << "is not a atb dump path or a torch dump path, but the other side is a dump; "
-            "give two dumps or two folders";
+         << "holds no dump of torch or of the acceleration library, but the other path does; "
+            "give two dumps, or two folders of tensor files";
 }
 
 Error folder_and_tensor(const std::string& folder, const std::string& file) {

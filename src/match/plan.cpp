@@ -88,8 +88,8 @@ struct Plan {
     // A tensor that other rounds have: the rest of the pair stands alone. Where neither side has it
     // the reading says so.
     if (pair.complete() && golden_missing.empty() != actual_missing.empty()) {
-      pair.alone = "was not recorded in this round: " +
-                   (golden_missing.empty() ? actual_missing : golden_missing) + ".";
+      pair.alone = (golden_missing.empty() ? actual_missing : golden_missing) +
+                   " was not recorded in this round.";
       (golden_missing.empty() ? pair.actual : pair.golden) = {};
     }
     if (!planned.actual.empty()) {
@@ -148,7 +148,8 @@ Coverage coverage_of(const Recording& recording, const std::set<uint32_t>& paire
       ++out.copies;
     } else {
       const auto why = alone.find(operation);
-      ++out.alone[why == alone.end() ? "its round has no counterpart." : why->second];
+      ++out.alone[why == alone.end() ? "no round of the other run corresponds to its round."
+                                     : why->second];
     }
   }
   return out;
@@ -191,8 +192,9 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
   }
   out.golden = coverage_of(*golden, golden_paired, golden_alone, golden_copies);
   out.actual = coverage_of(*actual, actual_paired, actual_alone, {});
-  for (const uint32_t operation : actual_paired)
-    ++(actual_likely.contains(operation) ? out.likely : out.certain);
+  for (const uint32_t operation : operations_with_output(*actual))
+    if (actual_paired.contains(operation))
+      ++(actual_likely.contains(operation) ? out.likely : out.certain);
   for (const Program& program : golden_programs)
     out.golden_layers = std::max(out.golden_layers, program.layers.size());
   for (const Program& program : actual_programs)

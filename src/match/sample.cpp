@@ -102,7 +102,7 @@ bool can_have_heads_first(const Shape& shape, const Tokens& tokens) {
 
 double square(double x) { return x * x; }
 
-// Of one row; negative where it says nothing.
+// Of one row; negative where it holds no finite elements, or zeros alone.
 double row_distance(const float* a, const float* b, size_t columns, size_t& elements) {
   double aa = 0;
   double bb = 0;

@@ -219,10 +219,11 @@ class Matcher {
           [](const auto& a, const auto& b) { return a.second.count < b.second.count; });
       if (2 * best->second.count < problem_.evidence.size()) continue;
       const Form& form = best->second.form;
-      matches_.push_back({problem_.golden_classes.members[best->first.first].front(),
-                          problem_.golden_classes.members[best->first.second].front(), actual, form,
-                          Certainty::kCertain,
-                          "the sum of both agrees (" + number(form.distance.value) + ")"});
+      matches_.push_back(
+          {problem_.golden_classes.members[best->first.first].front(),
+           problem_.golden_classes.members[best->first.second].front(), actual, form,
+           Certainty::kCertain,
+           "the sum of two golden tensors agrees (" + number(form.distance.value) + ")"});
       actual_taken_[actual] = true;
     }
   }
@@ -272,26 +273,33 @@ class Matcher {
     return out;
   }
 
+  // Of a value whose data tell it from no other.
+  static std::string why_not_recognised() {
+    return "it cannot be recognised by its values: they are all the same, too few, or could not be "
+           "read as rows of tokens.";
+  }
+
   std::string why_golden_alone(uint32_t golden, bool is_copy) const {
     const ValueClasses& classes = problem_.golden_classes;
     if (is_copy) return "the same data are compared elsewhere.";
     if (classes.has_data[classes.of[golden]]) return "no tensor of my-path agrees with it.";
-    return "its data say nothing.";
+    return why_not_recognised();
   }
 
   std::string why_actual_alone(uint32_t actual) const {
     const ValueClasses& classes = problem_.actual_classes;
-    if (!classes.has_data[classes.of[actual]]) return "its data say nothing.";
+    if (!classes.has_data[classes.of[actual]]) return why_not_recognised();
     double nearest = kNothingNear;
     for (const Evidence& evidence : problem_.evidence) {
       if (evidence.actual[actual].content != 0 && !evidence.actual[actual].is_float)
-        return "quantised or integer data, golden-path has none to compare with.";
+        return "it holds quantised values or integers, and golden-path has none to compare with.";
       for (uint32_t g = 0; g < golden_taken_.size(); ++g)
         if (const auto& whole = evidence.at(g, actual).whole)
           nearest = std::min(nearest, whole->distance.value);
     }
     if (nearest >= kNothingNear) return "golden-path has no tensor of its size.";
-    return "no tensor of golden-path agrees with it (the nearest is " + number(nearest) + " away).";
+    return "no tensor of golden-path agrees with it (the relative distance to the nearest is " +
+           number(nearest) + ").";
   }
 
   MatchProblem problem_;

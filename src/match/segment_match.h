@@ -1,8 +1,8 @@
 // Who corresponds to whom in two segments: decided by data where they tell it, by types, order and
 // data flow where they do not.
 //
-// Data lead because names may say nothing and types lie (a fused operation has any name); but a
-// fault makes data differ from the operation on where it lies. So layers vote (votes.h).
+// Data lead because names may be meaningless and types misleading (a fused operation may have any
+// name). But a fault makes the data differ from its operation on, so layers vote (votes.h).
 #pragma once
 
 #include <cstdint>

@@ -92,8 +92,9 @@ class Aligner {
     if (before > 0) {
       notes_.push_back("the first " + std::to_string(before) +
                        (is_prefill ? " prompt(s)" : " decode step(s)") + " of " +
-                       (golden_leads_ ? "my" : "golden") +
-                       " side are taken for a warm-up: the data agree from there on");
+                       (golden_leads_ ? "my" : "the golden") +
+                       " side are taken for a warm-up, because the " +
+                       (agrees ? "data" : "numbers of tokens") + " agree from there on");
     }
     return agrees.has_value();
   }
@@ -132,7 +133,8 @@ size_t round_named(const Recording& recording, const std::string& name) {
 
 Error no_such_round(const Recording& recording, const std::string& name) {
   return Error(ErrorCode::kUsage, recording.root)
-         << "has no round " << printable(name) << " as --token-map says, only " << names(recording);
+         << "has no round " << printable(name) << ", which --token-map names, only "
+         << names(recording);
 }
 
 // As a person wrote it. Of a folder that two tokens are mapped to, the first token is its prompt
@@ -211,9 +213,10 @@ Result<Alignment> align_tokens(const RunSide& golden, const RunSide& actual, con
     out.steps.push_back(step_of_only_rounds(golden, actual));
   if (out.steps.empty())
     return fail(Error(ErrorCode::kUsage)
-                << "my tokens is " << names(actual.recording) << " and golden tokens is "
-                << names(golden.recording)
-                << ". The two cannot be matched; say which belong together with --token-map");
+                << "golden has the rounds " << names(golden.recording) << " and my side "
+                << names(actual.recording)
+                << ", but none of them correspond; say which belong together with --token-map "
+                   "GOLDEN:MY");
   return out;
 }
 

@@ -13,7 +13,7 @@ using capture::OpKind;
 // and neighbours in the residual stream by a layer's work, which is more.
 constexpr double kMargin = 0.5;
 
-// Of the layers that have a say, so many must say the same.
+// Of the layers that vote, this part must agree.
 constexpr double kMajority = 2.0 / 3.0;
 
 // How one layer in one round votes.

@@ -12,7 +12,7 @@
 // the answer does not depend on the thread count. Formulas and their derivation: docs/metrics.md.
 // Thread-safe.
 //
-// This is the main header of `metrics`; the others are the library's own. A new metric is a sum in
+// This is the main header of `metrics`; elements.h gives out single elements as doubles. A new metric is a sum in
 // PairBlock (block.h) that both pair kernels fill and PairTotal (compare.cpp) adds up, a member of
 // Comparison that PairComparison::finish sets, the same by a plain loop in
 // tests/metrics/reference.cpp, and its formula in docs/metrics.md; then a column and a Python

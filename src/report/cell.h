@@ -12,7 +12,7 @@
 //
 // This is the main header of `report`, which knows plain values only and nothing of what they mean.
 // csv.h, json.h and table.h print cells, number.h says how numbers are spelled, utf8.h makes text
-// of outside origin safe, output_file.h is a file that appears whole or not at all, chart.h draws.
+// of outside origin safe, column.h makes tables of any kind of row, chart.h draws.
 // A new kind of output is a file pair beside these.
 #pragma once
 

@@ -159,7 +159,9 @@ def test_both_may_lie_in_one_folder(ait, plain, tmp_path):
     shutil.copytree(plain.mine, tmp_path / "ait_dump", dirs_exist_ok=True)
     done = ait("llm", "compare", "-gp", "ait_dump", "-mp", "ait_dump", "-o", "out", "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["pairing"]["method"] == "by data, types and order"
+    assert json.loads(done.stdout)["pairing"]["method"] == (
+        "by the values of tensors, and by the types and order of operations"
+    )
 
 
 def test_torch_against_torch_goes_by_names(ait, plain, tmp_path):
@@ -185,7 +187,7 @@ def test_wrong_options_are_one_clear_line(ait, plain, tmp_path):
     assert "no such mapping file" in error_line(ait(*both, "-mf", tmp_path / "nowhere"))
     (tmp_path / "folder").mkdir()
     refused = error_line(ait("llm", "compare", "-gp", plain.golden, "-mp", tmp_path / "folder"))
-    assert "is not a atb dump path or a torch dump path" in refused
+    assert "holds no dump of torch or of the acceleration library" in refused
 
 
 def test_a_mapping_file_decides_what_data_leave_open(ait, tmp_path):

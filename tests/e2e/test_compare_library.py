@@ -66,6 +66,7 @@ def test_the_same_graph_is_paired_by_place_in_other_types_and_spellings(ait, tmp
     check(*truths, rows)
     assert document["pairing"]["method"] == "by the place in the graph"
     assert document["pairing"]["my"]["paired"] == document["pairing"]["my"]["operations"]
+    assert document["pairing"]["certain"] + document["pairing"]["likely"] == document["pairing"]["my"]["paired"]
     assert document["summary"]["failed"] == 0
     assert max(float(row["relative_euclidean_distance"]) for row in rows) < 0.05
 
@@ -86,7 +87,7 @@ def test_float_is_held_against_quantised(ait, tmp_path, ranks, names):
     truths = run_pair(tmp_path, dict(ranks=ranks), dict(quantised=True, ranks=ranks, random_names=names), layers=3)
     document, rows = compare(ait, tmp_path)
     check(*truths, rows)
-    assert document["pairing"]["method"] == "by data, types and order"
+    assert document["pairing"]["method"] == "by the values of tensors, and by the types and order of operations"
     assert any("quantised" in reason for reason in document["pairing"]["my"]["unpaired"])
 
 

@@ -77,7 +77,7 @@ def test_every_file_of_either_side_is_a_row_in_natural_order(ait, folders):
 def test_the_summary_leads_with_what_was_and_was_not_compared(ait, folders):
     done = ait("llm", "compare", "-gp", "golden", "-mp", "my", "-o", "out")
     assert "11 pairs: 7 identical, 2 differ, 2 could not be compared" in done.stdout
-    assert "2 without a partner: 1 only in golden, 1 only in my" in done.stdout
+    assert "2 without a partner: 1 only in golden, 1 only in my side" in done.stdout
     assert "Report: out/ait_cmp_report_" in done.stdout
     assert "Next: " in done.stdout
     worst = done.stdout.split("The worst of those that differ:")[1]

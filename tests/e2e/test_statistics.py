@@ -276,6 +276,7 @@ def test_statistics_of_torch_are_paired_with_the_library_by_types(runs):
     document, rows = runs.compare(runs.torch(1), runs.engine())
     assert check_partners(rows) > 0.6
     assert document["pairing"]["certain"] == 0 and document["pairing"]["likely"] > 0
+    assert document["pairing"]["method"] == "by the types and order of operations"
     assert [(each["token"], each["phase"]) for each in document["pairing"]["tokens"]] == [
         ("0", "prefill"),
         ("1", "decode"),

@@ -103,7 +103,7 @@ TEST(PairPaths, SaysWhatIsWrongWithThePaths) {
   };
   const std::string dump = (folder.path() / "dump").string();
   const std::string plain = (folder.path() / "plain").string();
-  EXPECT_THAT(error(dump, plain), HasSubstr("but the other side is a dump"));
+  EXPECT_THAT(error(dump, plain), HasSubstr("plain: holds no dump of torch or of"));
   EXPECT_THAT(error(plain, file), HasSubstr("is a folder but"));
   EXPECT_THAT(error(file, plain + "/none"), HasSubstr("no such file or folder"));
   EXPECT_THAT(error(file, ""), HasSubstr("--my-path is required"));

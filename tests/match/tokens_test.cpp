@@ -152,7 +152,8 @@ TEST(WarmUp, EndsWhereDataAgree) {
   const auto found = align_tokens(golden.side, actual.side, {}, count_tokens, agree);
   EXPECT_THAT(texts(found), ElementsAre("0 prefill 0, 0:1", "1 decode 1, 1:2"));
   EXPECT_THAT(found->notes, ElementsAre(HasSubstr("the first 1 prompt(s) of my side"),
-                                        HasSubstr("the first 2 decode step(s) of my side")));
+                                        HasSubstr("the first 2 decode step(s) of my side are taken "
+                                                  "for a warm-up, because the data agree")));
 }
 
 TEST(WarmUp, OfOneGraphShiftsAllCalls) {
@@ -174,8 +175,9 @@ TEST(WarmUp, EndsWhereNumbersOfTokensFitIfDataTellNothing) {
     return step.round == 0 ? 8 : 5;  // the warm-up had a longer prompt
   };
   const auto unknown = [](const Step&) { return std::optional<bool>(); };
-  EXPECT_THAT(texts(align_tokens(golden.side, actual.side, {}, count, unknown)),
-              ElementsAre("0 prefill 0, 0:1"));
+  const auto found = align_tokens(golden.side, actual.side, {}, count, unknown);
+  EXPECT_THAT(texts(found), ElementsAre("0 prefill 0, 0:1"));
+  EXPECT_THAT(found->notes, ElementsAre(HasSubstr("because the numbers of tokens agree")));
 }
 
 TEST(WarmUp, HasAtMostThreeRounds) {
@@ -196,7 +198,8 @@ TEST(WarmUp, MayBeGoldens) {
   const auto agree = [](const Step& step) -> std::optional<bool> { return step.golden.round == 1; };
   const auto found = align_tokens(golden.side, actual.side, {}, count_tokens, agree);
   EXPECT_THAT(texts(found), ElementsAre("0 prefill 1, 0:0", "1 decode 1, 0:1"));
-  EXPECT_THAT(found->notes, ElementsAre(HasSubstr("of golden side"), HasSubstr("of golden side")));
+  EXPECT_THAT(found->notes,
+              ElementsAre(HasSubstr("of the golden side"), HasSubstr("of the golden side")));
 }
 
 // An embedding that both graphs use is set up for every call: round 1 is the first word's.
@@ -271,7 +274,7 @@ TEST(Tokens, WithoutCounterpartsAreAnError) {
   const Recorded golden = torch({"0", "1"});
   const Recorded actual = one_graph({"7", "8"});
   EXPECT_THAT(texts(align_tokens(golden.side, actual.side, {}, count_tokens, always))[0],
-              HasSubstr("my tokens is [7, 8] and golden tokens is [0, 1]"));
+              HasSubstr("golden has the rounds [0, 1] and my side [7, 8], but none"));
 }
 
 }  // namespace

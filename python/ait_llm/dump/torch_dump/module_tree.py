@@ -47,7 +47,7 @@ def has_forward(module: torch.nn.Module) -> bool:
 
 
 def add_order(node: dict[str, Any], order: dict[str, int]) -> None:
-    """Notes in the tree which module was called as the how-manieth."""
+    """Notes in the tree at which position each module was called."""
     if node["name"] in order:
         node["order"] = order[node["name"]]
     for child in node["children"]:
