@@ -79,6 +79,7 @@ TEST(Layers, DifferWhereTheirTensorsDo) {
   };
   EXPECT_EQ(layers(""), 2u);
   EXPECT_EQ(layers("in"), 0u);
+  EXPECT_EQ(layers("in none"), 0u);
 }
 
 TEST(Layers, OfAGraphAreTheSameWhateverTheyRead) {
@@ -135,10 +136,10 @@ TEST(Layers, AreTheLargestSeries) {
 TEST(Layers, StandInARow) {
   const TinyRun run(kTorchTraits, R"(
     root
-      a
+      a        Block
         linear
-      between
-      b
+      between  Block
+      b        Block
         linear
   )");
   EXPECT_EQ(only_program(run.recording).layers.size(), 0u);
@@ -152,9 +153,15 @@ TEST(Layers, HaveNoKernels) {
     1_Layer
       0_Linear
   )");
-  // A kernel makes no operation a container, and is no part of a segment.
   EXPECT_THAT(layers_of(run.recording, only_program(run.recording)),
               ElementsAre("0_Layer 0_Layer/0_Linear", "1_Layer 1_Layer/0_Linear"));
+  const TinyRun flat(kAtbTraits, R"(
+    0_Linear
+      0_MatMulKernel  kernel
+    1_Linear
+      0_MatMulKernel  kernel
+  )");
+  EXPECT_TRUE(only_program(flat.recording).layers.empty());
 }
 
 TEST(Segments, OfEqualStructureMayHaveOtherNamesAndTypes) {
