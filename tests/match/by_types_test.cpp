@@ -1,0 +1,180 @@
+#include "match/by_types.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tiny_segments.h"
+
+namespace ait::match {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct Given {
+  std::vector<std::pair<uint32_t, uint32_t>> settled = {};  // values, golden and mine
+  std::vector<TypeMapping> mappings = {};
+  std::vector<Evidence> evidence = {};
+};
+
+std::vector<TypedPair> pairs_of(const TinySegments& both, const Given& given) {
+  std::vector<Match> matches;
+  for (const auto& [golden, actual] : given.settled) {
+    matches.emplace_back();
+    matches.back().golden = golden;
+    matches.back().actual = actual;
+  }
+  return pair_by_types({both.golden, both.actual, given.evidence, given.mappings}, matches);
+}
+
+// "golden=mine" in the order in which they are found.
+std::vector<std::string> pairs(const TinySegments& both, const Given& given = {}) {
+  std::vector<std::string> out;
+  for (const TypedPair& pair : pairs_of(both, given))
+    out.push_back(TinySegments::name(both.golden, pair.golden) + "=" +
+                  TinySegments::name(both.actual, pair.actual));
+  return out;
+}
+
+TEST(ByTypes, PairsTheSameKindOfWorkInOrder) {
+  const TinySegments both("n1  LlamaRMSNorm\nproj  Linear\nn2  LlamaRMSNorm\nother",
+                          "0_RmsNormOperation\n1_Mystery\n2_LinearOperation\n3_RmsNormOperation");
+  EXPECT_THAT(pairs(both), ElementsAre("n1=0_RmsNormOperation", "n2=3_RmsNormOperation",
+                                       "proj=2_LinearOperation"));
+  EXPECT_EQ(pairs_of(both, {})[0].why, "types and order fit");
+}
+
+TEST(ByTypes, PairsNothingWhereNumbersDiffer) {
+  const TinySegments both("a  Linear\nb  Linear", "0_LinearOperation");
+  EXPECT_THAT(pairs(both), IsEmpty());
+}
+
+// b is settled with 2: before it golden has one and my side two, after it both have one.
+TEST(ByTypes, PairsBetweenWhatIsSettled) {
+  const TinySegments both(
+      "a  Linear\nb  Linear\nc  Linear",
+      "0_LinearOperation\n1_LinearOperation\n2_LinearOperation\n3_LinearOperation");
+  EXPECT_THAT(pairs(both), IsEmpty());
+  EXPECT_THAT(pairs(both, {.settled = {{1, 2}}}), ElementsAre("c=3_LinearOperation"));
+  // c with 0 and b with 2 cross: what comes first counts.
+  EXPECT_THAT(pairs(both, {.settled = {{1, 2}, {2, 0}}}), IsEmpty());
+}
+
+TEST(ByTypes, DoesNotGoByWhatAPartIsSettledWith) {
+  const TinySegments both("a  Linear\nb  Linear", "0_LinearOperation\n1_LinearOperation");
+  Match part;
+  part.golden = 0;
+  part.actual = 1;
+  EXPECT_THAT(pairs(both, {.settled = {{0, 1}}}), IsEmpty());  // b before, 0 behind
+  part.form.actual.taken = 16;
+  const std::vector<Match> matches = {part};
+  const auto found = pair_by_types({both.golden, both.actual, {}, {}}, matches);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].golden, 1u);
+  EXPECT_EQ(found[0].actual, 0u);
+}
+
+TEST(ByTypes, TakesContainersForNoWorkers) {
+  const TinySegments both("a  Linear", R"(
+    0_LinearOperation
+      0_LinearOperation
+    1_x
+    2_x
+  )");
+  EXPECT_THAT(pairs(both), ElementsAre("a=0_LinearOperation/0_LinearOperation"));
+}
+
+TEST(ByTypes, WantsSizesThatFit) {
+  const TinySegments both("a  Linear", "0_LinearOperation");
+  const auto with_columns = [&](size_t golden, size_t actual, size_t ranks) {
+    Evidence evidence = distances({{kOtherSize}});
+    evidence.golden[0].columns = golden;
+    evidence.actual[0].columns = actual;
+    TinySegments sides("a  Linear", "0_LinearOperation");
+    sides.actual_run.recording.ranks.resize(ranks);
+    return pairs(sides, {.evidence = {evidence}}).size();
+  };
+  EXPECT_EQ(with_columns(64, 64, 1), 1u);
+  EXPECT_EQ(with_columns(64, 32, 1), 0u);
+  EXPECT_EQ(with_columns(64, 32, 2), 1u);  // shards
+  EXPECT_EQ(with_columns(64, 0, 1), 1u);   // not known
+}
+
+// norm and proj are paired by order. What feeds proj is an addition that golden has only as proj's
+// input.
+TEST(ByTypes, FollowsDataFlow) {
+  const std::string golden = "proj  Linear in";
+  EXPECT_THAT(pairs(TinySegments(golden, "0_Mystery  y=h\n1_LinearOperation  x=h")),
+              ElementsAre("proj=1_LinearOperation", "<proj=0_Mystery"));
+  EXPECT_EQ(pairs_of(TinySegments(golden, "0_Mystery  y=h\n1_LinearOperation  x=h"), {})[1].why,
+            "it feeds what proj corresponds to");
+  // Another tensor, nobody says, a quantised one, integers.
+  EXPECT_THAT(pairs(TinySegments(golden, "0_Mystery  y=g\n1_LinearOperation  x=h")).size(), 1u);
+  EXPECT_THAT(pairs(TinySegments(golden, "0_Mystery\n1_LinearOperation")).size(), 1u);
+  EXPECT_THAT(pairs(TinySegments(golden, "0_QuantOperation  y=h\n1_LinearOperation  x=h")).size(),
+              1u);
+  Evidence integers = distances({{kOtherSize, kOtherSize}, {kOtherSize, kOtherSize}});
+  integers.actual[0].is_float = false;
+  EXPECT_THAT(pairs(TinySegments(golden, "0_Mystery  y=h\n1_LinearOperation  x=h"),
+                    {.evidence = {integers}})
+                  .size(),
+              1u);
+}
+
+TEST(ByTypes, FollowsDataFlowToTheLastLeafThatWrote) {
+  const TinySegments both("proj  Linear in", R"(
+    0_Early  y=h
+    1_Block  y=h
+      0_Late  y=h
+    2_LinearOperation  x=h
+  )");
+  EXPECT_THAT(pairs(both),
+              ElementsAre("proj=2_LinearOperation", "<proj=1_Block/0_Late"));
+}
+
+TEST(ByTypes, PairsWhatHoldsMostOfTheRest) {
+  const TinySegments both(R"(
+    model
+      layer
+        x
+        y
+        z
+  )",
+                          R"(
+    0_Layer
+      0_x
+      1_y
+    1_end
+  )");
+  EXPECT_THAT(pairs(both), ElementsAre("model.layer=0_Layer"));
+  EXPECT_EQ(pairs_of(both, {})[0].why, "both hold most of what is around them");
+  // Of six operations no two are most.
+  EXPECT_THAT(pairs(TinySegments("layer\n  x", "0_a\n  0_x\n1_b\n2_c\n3_d\n4_e")), IsEmpty());
+  EXPECT_THAT(pairs(both, {.settled = {{1, 1}}}), IsEmpty());
+}
+
+TEST(ByTypes, FollowsAMappingFileInOrder) {
+  const TinySegments both("a  Block\nb  Other\nc  Block", "0_DemoLayer\n1_x\n2_DemoLayer");
+  const std::vector<TypeMapping> mappings = {{"Demo", "Block", "", ""}};
+  EXPECT_THAT(pairs(both), IsEmpty());
+  EXPECT_THAT(pairs(both, {.mappings = mappings}), ElementsAre("a=0_DemoLayer", "c=2_DemoLayer"));
+  EXPECT_EQ(pairs_of(both, {.mappings = mappings})[0].why,
+            "the mapping file says so, and the order fits");
+}
+
+TEST(ByTypes, TakesTheTensorThatAMappingFileNames) {
+  const TinySegments both("a  Block in", "0_DemoLayer");
+  EXPECT_THAT(pairs(both, {.mappings = {{"Demo", "Block", "", "input_0"}}}),
+              ElementsAre("<a=0_DemoLayer"));
+  EXPECT_THAT(pairs(both, {.mappings = {{"Demo", "Block", "outtensor0", "output"}}}),
+              ElementsAre("a=0_DemoLayer"));
+  EXPECT_THAT(pairs(both, {.mappings = {{"Demo", "Block", "outtensor1", ""}}}), IsEmpty());
+}
+
+TEST(ByTypes, PairsNoTypesThatAMappingFileExcludes) {
+  const TinySegments both("a  Linear", "0_LinearOperation");
+  EXPECT_THAT(pairs(both, {.mappings = {{"LinearOperation", "Other", "", ""}}}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ait::match
