@@ -81,7 +81,7 @@ TEST(PlanByPlace, IsOnlyLikelyWhereTypesDiffer) {
                           "1_B/after/outtensor0.npy=1_X/after/outtensor0.npy?"));
   const PlannedProgram planned = plan(golden, actual);
   EXPECT_EQ(planned.pairs[0].why, "by the place in the graph");
-  EXPECT_EQ(planned.pairs[1].why, "the same place in the graph, another type");
+  EXPECT_EQ(planned.pairs[1].why, "both have the same place in the graph, but their types differ");
   EXPECT_EQ(planned.pairs[0].form.fit, Fit::kRepeat);
   EXPECT_EQ(planned.pairs[0].form.actual_ranks, RankUse::kOne);
 }

@@ -56,8 +56,9 @@ TEST(ByTypes, PairsBetweenWhatIsSettled) {
       "0_LinearOperation\n1_LinearOperation\n2_LinearOperation\n3_LinearOperation");
   EXPECT_THAT(pairs(both), IsEmpty());
   EXPECT_THAT(pairs(both, {.settled = {{1, 2}}}), ElementsAre("c=3_LinearOperation"));
-  // c with 0 and b with 2 cross: what comes first counts.
-  EXPECT_THAT(pairs(both, {.settled = {{1, 2}, {2, 0}}}), IsEmpty());
+  // c with 0 crosses b with 2, so it divides nothing; but 0 is taken, and before b one is left on
+  // each side.
+  EXPECT_THAT(pairs(both, {.settled = {{1, 2}, {2, 0}}}), ElementsAre("a=1_LinearOperation"));
 }
 
 TEST(ByTypes, DoesNotGoByWhatAPartIsSettledWith) {
@@ -107,7 +108,7 @@ TEST(ByTypes, FollowsDataFlow) {
   EXPECT_THAT(pairs(TinySegments(golden, "0_Mystery  y=h\n1_LinearOperation  x=h")),
               ElementsAre("proj=1_LinearOperation", "<proj=0_Mystery"));
   EXPECT_EQ(pairs_of(TinySegments(golden, "0_Mystery  y=h\n1_LinearOperation  x=h"), {})[1].why,
-            "it feeds what proj corresponds to");
+            "it is the input of what corresponds to proj");
   // Another tensor, nobody says, a quantised one, integers.
   EXPECT_THAT(pairs(TinySegments(golden, "0_Mystery  y=g\n1_LinearOperation  x=h")).size(), 1u);
   EXPECT_THAT(pairs(TinySegments(golden, "0_Mystery\n1_LinearOperation")).size(), 1u);
@@ -128,8 +129,7 @@ TEST(ByTypes, FollowsDataFlowToTheLastLeafThatWrote) {
       0_Late  y=h
     2_LinearOperation  x=h
   )");
-  EXPECT_THAT(pairs(both),
-              ElementsAre("proj=2_LinearOperation", "<proj=1_Block/0_Late"));
+  EXPECT_THAT(pairs(both), ElementsAre("proj=2_LinearOperation", "<proj=1_Block/0_Late"));
 }
 
 TEST(ByTypes, PairsWhatHoldsMostOfTheRest) {
@@ -147,7 +147,7 @@ TEST(ByTypes, PairsWhatHoldsMostOfTheRest) {
     1_end
   )");
   EXPECT_THAT(pairs(both), ElementsAre("model.layer=0_Layer"));
-  EXPECT_EQ(pairs_of(both, {})[0].why, "both hold most of what is around them");
+  EXPECT_EQ(pairs_of(both, {})[0].why, "both are the output of what holds most of the layer");
   // Of six operations no two are most.
   EXPECT_THAT(pairs(TinySegments("layer\n  x", "0_a\n  0_x\n1_b\n2_c\n3_d\n4_e")), IsEmpty());
   EXPECT_THAT(pairs(both, {.settled = {{1, 1}}}), IsEmpty());

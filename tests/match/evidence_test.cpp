@@ -149,8 +149,7 @@ TEST(Evidence, OfAnotherBatchIsRepeated) {
   twice.rows *= 2;
   twice.values.insert(twice.values.end(), x.values.begin(), x.values.end());
   library.save("0_x", twice);
-  const Evidence other =
-      weigh(Looked(torch, {5, 1, 5}).round, Looked(library, {10, 2, 5}).round);
+  const Evidence other = weigh(Looked(torch, {5, 1, 5}).round, Looked(library, {10, 2, 5}).round);
   ASSERT_TRUE(other.at(0, 0).whole);
   EXPECT_EQ(other.at(0, 0).whole->fit, Fit::kRepeat);
   EXPECT_EQ(other.at(0, 0).whole->distance.value, 0);
@@ -164,8 +163,7 @@ TEST(Evidence, ReadsHeadsThatComeFirst) {
   std::vector<float> heads_first;
   for (size_t head = 0; head < 4; ++head)
     for (size_t token = 0; token < kTokens; ++token)
-      for (size_t i = 0; i < 4; ++i)
-        heads_first.push_back(x.values[token * 16 + head * 4 + i]);
+      for (size_t i = 0; i < 4; ++i) heads_first.push_back(x.values[token * 16 + head * 4 + i]);
   TinyRun torch(kTorchTraits, "x");
   TinyRun library(kAtbTraits, "0_x");
   torch.save("x", heads_first, {1, 4, kTokens, 4}, DType::kFloat32);

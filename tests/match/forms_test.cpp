@@ -84,8 +84,7 @@ TEST(WholeForm, OfOneRankIsTensorAgainstTensor) {
 
 TEST(WholeForm, OfColumnParallelShardsIsSideBySide) {
   const Matrix x = random("x", 64);
-  const auto form =
-      whole_form(one(x), ranks({columns_of(x, 0, 32), columns_of(x, 32, 32)}));
+  const auto form = whole_form(one(x), ranks({columns_of(x, 0, 32), columns_of(x, 32, 32)}));
   ASSERT_TRUE(form);
   EXPECT_EQ(form->actual.join, Join::kColumns);
   EXPECT_EQ(form->actual_ranks, RankUse::kAll);

@@ -18,8 +18,7 @@ const char* const kTwoActual = "0_x\n1_y";
 
 TEST(SegmentMatch, TakesTheNearest) {
   const TinySegments both(kTwoGolden, kTwoActual);
-  EXPECT_THAT(both.match({distances({{1.4, 0.01}, {0.02, 1.4}})}),
-              ElementsAre("b=0_x", "a=1_y"));
+  EXPECT_THAT(both.match({distances({{1.4, 0.01}, {0.02, 1.4}})}), ElementsAre("b=0_x", "a=1_y"));
   EXPECT_THAT(both.match({distances({{1.4, 1.3}, {1.4, 1.4}})}), IsEmpty());
 }
 
@@ -41,8 +40,7 @@ TEST(SegmentMatch, LetsTheMajorityOfLayersOutvoteAFault) {
   // Here the data of 0_x are b's, and those of 1_y nobody's.
   const Evidence faulty = distances({{1.4, 1.4}, {0.01, 1.4}});
   EXPECT_THAT(both.match({good, good, faulty}), ElementsAre("a=0_x", "b=1_y"));
-  EXPECT_THAT(both.match({good, faulty, good, good, faulty, good}),
-              ElementsAre("a=0_x", "b=1_y"));
+  EXPECT_THAT(both.match({good, faulty, good, good, faulty, good}), ElementsAre("a=0_x", "b=1_y"));
   EXPECT_THAT(both.match({good, faulty}), ElementsAre("b=1_y"));  // one says a, one says b
   EXPECT_THAT(both.match({good, good, good, faulty, faulty}), ElementsAre("b=1_y"));
 }
@@ -127,8 +125,7 @@ TEST(SegmentMatch, MatchesLeavesWithLeavesAndContainersWithContainers) {
       1_AllReduceOperation
   )");
   // Values: mlp, input of down_proj, down_proj; 0_Mlp, 0_Linear, 1_AllReduce.
-  Evidence evidence =
-      distances({{0.01, 0.01, 0.01}, {1.4, 1.4, 1.4}, {0.01, 0.01, 0.01}});
+  Evidence evidence = distances({{0.01, 0.01, 0.01}, {1.4, 1.4, 1.4}, {0.01, 0.01, 0.01}});
   evidence.golden[2].content = evidence.golden[0].content;
   evidence.actual[1].content = evidence.actual[2].content = evidence.actual[0].content;
   EXPECT_THAT(both.match({evidence}),
@@ -208,7 +205,7 @@ TEST(SegmentMatch, TakesASumThatHalfOfTheLayersSee) {
   EXPECT_THAT(both.match({seen, none}), ElementsAre("a+b=0_x"));
   EXPECT_THAT(both.match({seen, none, none}), IsEmpty());
   EXPECT_THAT(both.match({other, seen, seen}), ElementsAre("a+b=0_x"));
-  EXPECT_EQ(both.found({seen}).matches[0].why, "the sum of both agrees (0.01)");
+  EXPECT_EQ(both.found({seen}).matches[0].why, "the sum of two golden tensors agrees (0.01)");
 }
 
 TEST(SegmentMatch, FillsGapsByTypes) {
@@ -220,8 +217,7 @@ TEST(SegmentMatch, FillsGapsByTypes) {
               ElementsAre("norm=0_RmsNormOperation?", "linear=1_LinearOperation"));
   // Its form is the best that data know of, however bad.
   EXPECT_EQ(both.found({evidence}).matches[0].form.actual_ranks, RankUse::kAll);
-  EXPECT_THAT(both.match({}),
-              ElementsAre("norm=0_RmsNormOperation?", "linear=1_LinearOperation?"));
+  EXPECT_THAT(both.match({}), ElementsAre("norm=0_RmsNormOperation?", "linear=1_LinearOperation?"));
   EXPECT_EQ(both.found({}).matches[0].form.fit, Fit::kLastRows);
 }
 
@@ -233,26 +229,30 @@ TEST(SegmentMatch, GivesWhatHoldsTheSameAsATypedPairToItsPartner) {
   )");
   Evidence evidence = distances({{1.4, 1.4, 1.4}});
   evidence.actual[2].content = evidence.actual[1].content;
-  EXPECT_THAT(both.match({evidence}),
-              ElementsAre("linear=0_Layer/0_LinearOperation?",
-                          "linear=0_Layer/1_AllReduceOperation?"));
+  EXPECT_THAT(both.match({evidence}), ElementsAre("linear=0_Layer/0_LinearOperation?",
+                                                  "linear=0_Layer/1_AllReduceOperation?"));
 }
 
 TEST(SegmentMatch, SaysWhyAValueIsAlone) {
   const TinySegments both("a\nb", "0_w\n1_x\n2_y\n3_z");
-  Evidence evidence = distances({{1.2, kOtherSize, kOtherSize, kOtherSize},
-                                 {1.4, kOtherSize, kOtherSize, kOtherSize}});
+  Evidence evidence = distances(
+      {{1.2, kOtherSize, kOtherSize, kOtherSize}, {1.4, kOtherSize, kOtherSize, kOtherSize}});
   evidence.golden[1].content = 0;
   evidence.actual[2].content = 0;
   evidence.actual[3].is_float = false;
   const SegmentMatch found = both.found({evidence});
   EXPECT_THAT(found.golden_alone,
-              ElementsAre("no tensor of my-path agrees with it.", "its data say nothing."));
+              ElementsAre("no tensor of my-path agrees with it.",
+                          "it cannot be recognised by its values: they are all the same, too few, "
+                          "or could not be read as rows of tokens."));
   EXPECT_THAT(
       found.actual_alone,
-      ElementsAre("no tensor of golden-path agrees with it (the nearest is 1 away).",
-                  "golden-path has no tensor of its size.", "its data say nothing.",
-                  "quantised or integer data, golden-path has none to compare with."));
+      ElementsAre(
+          "no tensor of golden-path agrees with it (the relative distance to the nearest is 1).",
+          "golden-path has no tensor of its size.",
+          "it cannot be recognised by its values: they are all the same, too few, or could not be "
+          "read as rows of tokens.",
+          "it holds quantised values or integers, and golden-path has none to compare with."));
 }
 
 TEST(SegmentMatch, ObeysAMappingFileWhateverDataSay) {

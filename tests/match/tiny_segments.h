@@ -83,8 +83,7 @@ struct TinySegments {
 
   // The operation's name, with "<" where it is what goes into it.
   static std::string name(const SegmentSide& side, uint32_t value) {
-    return (side.values[value].is_output() ? "" : "<") +
-           side.operation_of(side.values[value]).name;
+    return (side.values[value].is_output() ? "" : "<") + side.operation_of(side.values[value]).name;
   }
 
   SegmentMatch found(const std::vector<Evidence>& evidence,
@@ -99,8 +98,7 @@ struct TinySegments {
     for (const Match& each : found(evidence, mappings).matches)
       out.push_back(name(golden, each.golden) +
                     (each.golden_too ? "+" + name(golden, *each.golden_too) : "") + "=" +
-                    name(actual, each.actual) +
-                    (each.certainty == Certainty::kLikely ? "?" : ""));
+                    name(actual, each.actual) + (each.certainty == Certainty::kLikely ? "?" : ""));
     return out;
   }
 };
