@@ -23,8 +23,8 @@ def is_any_function(thing):
 
 
 def mistakes_of_any_method(stub, runtime, static_runtime, path):
-    if type(static_runtime).__name__ == "nb_func":  # within a class always a static method
-        return iter([] if stub.is_static else ["runtime is a staticmethod but stub is not"])
+    if type(static_runtime).__name__ == "nb_func":  # in a class it is always a static method
+        return iter([] if stub.is_static or not stub.info else ["runtime is a staticmethod but stub is not"])
     return mistakes_of_method(stub, runtime, static_runtime, path)
 
 
