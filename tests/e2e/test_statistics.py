@@ -67,11 +67,11 @@ class Runs:
         self.program, self.folder = program, folder
         make_model("llama", LAYERS).save_pretrained(folder / "model")
         subprocess.run(
-            [sys.executable, "-c", RECORD, folder / "model", folder], check=True, timeout=120, capture_output=True
+            [sys.executable, "-c", RECORD, folder / "model", folder], check=True, timeout=600, capture_output=True
         )
 
     def ait(self, *arguments, status=0):
-        process = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+        process = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True, timeout=600)
         assert process.returncode == status, process.stderr
         return process
 
