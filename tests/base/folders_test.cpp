@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../launch/scratch_folder.h"
+
 namespace ait {
 namespace {
 
@@ -17,18 +19,9 @@ using ::testing::IsEmpty;
 
 class FoldersTest : public testing::Test {
  protected:
-  FoldersTest() {
-    std::string name = testing::TempDir() + "ait_folders_XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~FoldersTest() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
+  std::string at(const std::string& name) const { return scratch_ / name; }
 
-  std::string at(const std::string& name) const { return folder_ / name; }
-
-  fs::path folder_;
+  const ScratchFolder scratch_;
   std::vector<std::string> made_;
 };
 

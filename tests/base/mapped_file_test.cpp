@@ -13,6 +13,8 @@
 #include <fstream>
 #include <string>
 
+#include "../launch/scratch_folder.h"
+
 namespace ait {
 namespace {
 
@@ -20,23 +22,14 @@ namespace fs = std::filesystem;
 
 class MappedFileTest : public testing::Test {
  protected:
-  MappedFileTest() {
-    std::string name = testing::TempDir() + "ait_mapped_XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~MappedFileTest() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-
-  std::string at(const std::string& name) const { return folder_ / name; }
+  std::string at(const std::string& name) const { return scratch_ / name; }
 
   std::string file(const std::string& name, const std::string& content) const {
-    std::ofstream(at(name), std::ios::binary) << content;
-    return at(name);
+    return scratch_.file(name, content);
   }
 
-  fs::path folder_;
+  const ScratchFolder scratch_;
+  const fs::path folder_{scratch_.path()};
 };
 
 std::string text_of(const MappedFile& file) {

@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
+
+#include "../launch/scratch_folder.h"
 
 namespace ait {
 namespace {
@@ -15,23 +16,13 @@ namespace fs = std::filesystem;
 
 class TextFileTest : public testing::Test {
  protected:
-  TextFileTest() {
-    std::string name = testing::TempDir() + "ait_text_XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~TextFileTest() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-
-  std::string at(const std::string& name) const { return folder_ / name; }
+  std::string at(const std::string& name) const { return scratch_ / name; }
 
   std::string file(const std::string& name, const std::string& content) const {
-    std::ofstream(at(name), std::ios::binary) << content;
-    return at(name);
+    return scratch_.file(name, content);
   }
 
-  fs::path folder_;
+  const ScratchFolder scratch_;
 };
 
 Error failure(const std::string& path, size_t max_bytes = 100) {
@@ -72,8 +63,8 @@ TEST_F(TextFileTest, IsNotHeldUpByWhatIsNoFile) {
   ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
   EXPECT_EQ(failure(at("fifo")).text(), at("fifo") + ": is not a regular file");
   EXPECT_EQ(failure("/dev/zero").message(), "is not a regular file");
-  EXPECT_EQ(failure(folder_).message(), "is a folder where a file is expected");
-  for (const std::string& path : {at("fifo"), std::string("/dev/zero"), folder_.native()})
+  EXPECT_EQ(failure(scratch_.path()).message(), "is a folder where a file is expected");
+  for (const std::string& path : {at("fifo"), std::string("/dev/zero"), scratch_.path()})
     EXPECT_EQ(failure(path).code(), ErrorCode::kUnreadable);
 }
 

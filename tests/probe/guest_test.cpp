@@ -15,6 +15,7 @@
 #include <fstream>
 #include <string>
 
+#include "../launch/scratch_folder.h"
 #include "probe.h"
 
 namespace ait::probe {
@@ -33,13 +34,6 @@ void report_row(uint64_t round) {
 
 class ProbeGuest : public testing::Test {
  protected:
-  ProbeGuest() {
-    std::string pattern = (fs::temp_directory_path() / "ait_probe_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = pattern;
-  }
-  ~ProbeGuest() override { fs::remove_all(folder_); }
-
   // Runs the host; it is content if it returns true.
   template <typename Host>
   void expect_content(Host host) {
@@ -74,7 +68,8 @@ class ProbeGuest : public testing::Test {
     return count;
   }
 
-  fs::path folder_;
+  const ScratchFolder scratch_;
+  const fs::path folder_{scratch_.path()};
   pid_t pid_ = 0;
 };
 

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "../launch/scratch_folder.h"
+
 namespace ait::record {
 namespace {
 
@@ -19,13 +21,6 @@ namespace fs = std::filesystem;
 
 class AtomicFile : public testing::Test {
  protected:
-  AtomicFile() {
-    std::string pattern = (fs::temp_directory_path() / "ait_record_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = pattern;
-  }
-  ~AtomicFile() override { fs::remove_all(folder_); }
-
   WriteStatus write(const fs::path& path, const std::string& text,
                     const WriteOptions& options = {}) {
     const iovec part{const_cast<char*>(text.data()), text.size()};
@@ -44,7 +39,8 @@ class AtomicFile : public testing::Test {
     return status.st_mode & 07777;
   }
 
-  fs::path folder_;
+  const ScratchFolder scratch_;
+  const fs::path folder_{scratch_.path()};
 };
 
 TEST_F(AtomicFile, WritesItsPartsInOrder) {

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "../launch/scratch_folder.h"
 #include "record/atomic_file.h"
 
 // A clock that is an hour ahead of the disk's.
@@ -31,14 +32,8 @@ namespace fs = std::filesystem;
 
 class LedgerTest : public testing::Test {
  protected:
-  LedgerTest() {
-    std::string pattern = (fs::temp_directory_path() / "ait_ledger_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = pattern;
-  }
-  ~LedgerTest() override { fs::remove_all(folder_); }
-
-  fs::path folder_;
+  const ScratchFolder scratch_;
+  const fs::path folder_{scratch_.path()};
 };
 
 TEST_F(LedgerTest, KeepsItsNumbersWhenTheProcessIsKilled) {

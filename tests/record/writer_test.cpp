@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "../launch/scratch_folder.h"
 #include "record/file_image.h"
 #include "record/npy_encoder.h"
 #include "record/torch_zip_encoder.h"
@@ -71,13 +72,6 @@ class Gate {
 
 class WriterTest : public testing::Test {
  protected:
-  WriterTest() {
-    std::string pattern = (fs::temp_directory_path() / "ait_writer_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = pattern;
-  }
-  ~WriterTest() override { fs::remove_all(folder_); }
-
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   static Job text_job(const std::string& path, std::string_view text) {
@@ -98,7 +92,8 @@ class WriterTest : public testing::Test {
     return count;
   }
 
-  fs::path folder_;
+  const ScratchFolder scratch_;
+  const fs::path folder_{scratch_.path()};
 };
 
 TEST_F(WriterTest, WritesTheSameFilesAsTheEncoders) {
