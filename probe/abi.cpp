@@ -8,6 +8,8 @@
 
 #include "probe.h"
 
+// NOLINTBEGIN(readability-identifier-naming): all names are the acceleration library's.
+
 namespace atb {
 
 class Probe {
@@ -182,3 +184,5 @@ void SpeedProbe::ReportModelTopoInfo(const std::string& modelName, const std::st
 }
 
 }  // namespace atb_speed
+
+// NOLINTEND(readability-identifier-naming)

@@ -7,7 +7,7 @@ namespace atb {
 
 inline constexpr uint64_t kAlignmentBytes = 64;
 
-inline uint64_t Aligned(uint64_t bytes) {
+inline uint64_t aligned(uint64_t bytes) {
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
 }
 

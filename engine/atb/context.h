@@ -20,7 +20,7 @@ struct Statistic {
 };
 
 // One device as one process sees it. Not for several threads at once.
-class ATB_API Context {
+class AIT_ATB_API Context {
  public:
   explicit Context(int device);
   ~Context();
@@ -30,7 +30,7 @@ class ATB_API Context {
   int device() const { return device_; }
 
   // For the collective operations; it must outlive the context. Without one they fail.
-  void SetCommunicator(Communicator* communicator) { communicator_ = communicator; }
+  void set_communicator(Communicator* communicator) { communicator_ = communicator; }
   Communicator* communicator() const { return communicator_; }
 
   // Set by a model while it runs: where in it the next operation stands, and in which round. Only

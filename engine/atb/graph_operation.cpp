@@ -8,11 +8,11 @@
 namespace atb {
 namespace {
 
-std::string IdList(const std::vector<uint32_t>& ids) {
+std::string id_list(const std::vector<uint32_t>& ids) {
   return fmt::format("[{}]", fmt::join(ids, ","));
 }
 
-Status CheckGraph(const GraphParam& param) {
+Status check_graph(const GraphParam& param) {
   const uint32_t total = param.inTensorNum + param.outTensorNum + param.internalTensorNum;
   std::vector<bool> written(total, false);
   for (uint32_t i = 0; i < param.inTensorNum; ++i) written[i] = true;
@@ -49,44 +49,44 @@ Status CheckGraph(const GraphParam& param) {
 GraphOperation::GraphOperation(GraphParam param)
     : Operation(param.name), param_(std::move(param)) {}
 
-CreateResult GraphOperation::Create(GraphParam param) {
-  if (auto status = CheckGraph(param); !status.ok()) return {nullptr, status};
+CreateResult GraphOperation::create(GraphParam param) {
+  if (auto status = check_graph(param); !status.ok()) return {nullptr, status};
   return {std::unique_ptr<Operation>(new GraphOperation(std::move(param))), {}};
 }
 
-void GraphOperation::Rewire(size_t node, std::vector<uint32_t> in_tensor_ids) {
+void GraphOperation::rewire(size_t node, std::vector<uint32_t> in_tensor_ids) {
   param_.nodes[node].inTensorIds = std::move(in_tensor_ids);
   planned_ = false;
 }
 
-void GraphOperation::Number(Operation* parent, size_t index, std::vector<int64_t> ids) {
+void GraphOperation::number(Operation* parent, size_t index, std::vector<int64_t> ids) {
   for (size_t i = 0; i < param_.nodes.size(); ++i) {
     auto child_ids = ids;
     child_ids.push_back(static_cast<int64_t>(i));
-    param_.nodes[i].operation->Number(this, i, std::move(child_ids));
+    param_.nodes[i].operation->number(this, i, std::move(child_ids));
   }
-  Operation::Number(parent, index, std::move(ids));
+  Operation::number(parent, index, std::move(ids));
 }
 
-void GraphOperation::AskChildren() {
+void GraphOperation::ask_children() {
   for (Node& node : param_.nodes) {
     Operation& child = *node.operation;
-    child.AskChildren();
+    child.ask_children();
     child.need_save_ = Probe::IsTensorNeedSave(child.ids_, child.name_);
   }
 }
 
-void GraphOperation::SetDirectory(std::string directory) {
+void GraphOperation::set_directory(std::string directory) {
   for (size_t i = 0; i < param_.nodes.size(); ++i)
-    param_.nodes[i].operation->SetDirectory(
+    param_.nodes[i].operation->set_directory(
         fmt::format("{}/{}_{}", directory, i, param_.nodes[i].operation->GetName()));
-  Operation::SetDirectory(std::move(directory));
+  Operation::set_directory(std::move(directory));
 }
 
-Status GraphOperation::Propagate(const std::vector<TensorDesc>& in,
+Status GraphOperation::propagate(const std::vector<TensorDesc>& in,
                                  std::vector<TensorDesc>& all) const {
   if (in.size() != param_.inTensorNum)
-    return InvalidTensor(
+    return invalid_tensor(
         fmt::format("{} takes {} inputs, not {}", GetName(), param_.inTensorNum, in.size()));
   all.assign(param_.inTensorNum + param_.outTensorNum + param_.internalTensorNum, {});
   std::copy(in.begin(), in.end(), all.begin());
@@ -98,11 +98,11 @@ Status GraphOperation::Propagate(const std::vector<TensorDesc>& in,
       TensorDesc desc = all[node.inTensorIds[i]];
       if (!node.inTensorReshapeFuncs.empty() && node.inTensorReshapeFuncs[i]) {
         const Dims shaped = node.inTensorReshapeFuncs[i](desc.dims);
-        if (shaped.Count() != desc.dims.Count())
-          return InvalidTensor(
+        if (shaped.count() != desc.dims.count())
+          return invalid_tensor(
               fmt::format("input {} of node {} of {} cannot be seen as [{}]: it is "
                           "[{}]",
-                          i, n, GetName(), shaped.Text(), desc.dims.Text()));
+                          i, n, GetName(), shaped.text(), desc.dims.text()));
         desc.dims = shaped;
       }
       node_in.push_back(desc);
@@ -113,8 +113,8 @@ Status GraphOperation::Propagate(const std::vector<TensorDesc>& in,
       const uint32_t id = node.outTensorIds[i];
       // A tensor that is also an input is written in place and keeps its shape.
       if (id < param_.inTensorNum) {
-        if (all[id].Bytes() != node_out[i].Bytes())
-          return InvalidTensor(
+        if (all[id].bytes() != node_out[i].bytes())
+          return invalid_tensor(
               fmt::format("node {} of {} writes an input of another size", n, GetName()));
       } else {
         all[id] = node_out[i];
@@ -127,21 +127,21 @@ Status GraphOperation::Propagate(const std::vector<TensorDesc>& in,
 Status GraphOperation::InferShape(const std::vector<TensorDesc>& in,
                                   std::vector<TensorDesc>& out) const {
   std::vector<TensorDesc> all;
-  if (auto status = Propagate(in, all); !status.ok()) return status;
+  if (auto status = propagate(in, all); !status.ok()) return status;
   out.assign(all.begin() + param_.inTensorNum,
              all.begin() + param_.inTensorNum + param_.outTensorNum);
   return {};
 }
 
-Status GraphOperation::Plan(const std::vector<TensorDesc>& in) {
+Status GraphOperation::plan(const std::vector<TensorDesc>& in) {
   std::vector<TensorDesc> all;
-  if (auto status = Propagate(in, all); !status.ok()) return status;
+  if (auto status = propagate(in, all); !status.ok()) return status;
   const uint32_t first_internal = param_.inTensorNum + param_.outTensorNum;
   offsets_.clear();
   internal_bytes_ = 0;
   for (size_t id = first_internal; id < all.size(); ++id) {
     offsets_.push_back(internal_bytes_);
-    internal_bytes_ += Aligned(all[id].Bytes());
+    internal_bytes_ += aligned(all[id].bytes());
   }
   packs_.assign(param_.nodes.size(), {});
   for (size_t n = 0; n < param_.nodes.size(); ++n) {
@@ -159,30 +159,30 @@ Status GraphOperation::Plan(const std::vector<TensorDesc>& in) {
   return {};
 }
 
-Status GraphOperation::Prepare(const VariantPack& pack, uint64_t& workspace_bytes,
+Status GraphOperation::prepare(const VariantPack& pack, uint64_t& workspace_bytes,
                                Context& context) {
   std::vector<TensorDesc> in;
   in.reserve(pack.inTensors.size());
   for (const Tensor& tensor : pack.inTensors) in.push_back(tensor.desc);
   if (!planned_ || in != planned_in_)
-    if (auto status = Plan(in); !status.ok()) return status;
+    if (auto status = plan(in); !status.ok()) return status;
   uint64_t largest_child = 0;
   for (size_t n = 0; n < param_.nodes.size(); ++n) {
     uint64_t child_bytes = 0;
-    if (auto status = param_.nodes[n].operation->SetupRunner(packs_[n], child_bytes, context);
+    if (auto status = param_.nodes[n].operation->setup_runner(packs_[n], child_bytes, context);
         !status.ok())
       return status;
     largest_child = std::max(largest_child, child_bytes);
   }
-  workspace_bytes = internal_bytes_ + Aligned(largest_child);
+  workspace_bytes = internal_bytes_ + aligned(largest_child);
   return {};
 }
 
-void GraphOperation::FillTiling() {
-  for (Node& node : param_.nodes) node.operation->FillTiling();
+void GraphOperation::fill_tiling() {
+  for (Node& node : param_.nodes) node.operation->fill_tiling();
 }
 
-Status GraphOperation::Run(const VariantPack& pack, uint8_t* workspace, Context& context) {
+Status GraphOperation::run(const VariantPack& pack, uint8_t* workspace, Context& context) {
   const uint32_t first_internal = param_.inTensorNum + param_.outTensorNum;
   const auto address = [&](uint32_t id) -> void* {
     if (id < param_.inTensorNum) return pack.inTensors[id].data;
@@ -196,18 +196,18 @@ Status GraphOperation::Run(const VariantPack& pack, uint8_t* workspace, Context&
     for (size_t i = 0; i < node.outTensorIds.size(); ++i)
       packs_[n].outTensors[i].data = address(node.outTensorIds[i]);
     uint8_t* rest = workspace == nullptr ? nullptr : workspace + internal_bytes_;
-    if (auto status = node.operation->ExecuteRunner(packs_[n], rest, context); !status.ok())
+    if (auto status = node.operation->execute_runner(packs_[n], rest, context); !status.ok())
       return status;
   }
   return {};
 }
 
-std::string GraphOperation::GraphJson(const GraphPlace* place) const {
+std::string GraphOperation::graph_json(const GraphPlace* place) const {
   std::string nodes;
   for (const Node& node : param_.nodes) {
-    const GraphPlace child{IdList(node.inTensorIds), IdList(node.outTensorIds)};
+    const GraphPlace child{id_list(node.inTensorIds), id_list(node.outTensorIds)};
     if (!nodes.empty()) nodes += ',';
-    nodes += node.operation->GraphJson(&child);
+    nodes += node.operation->graph_json(&child);
   }
   return fmt::format(
       R"({{{}"inTensorNum":{},"internalTensorNum":{},"nodes":[{}],"opName":"{}","opType":"{}",{}"outTensorNum":{},"param":""}})",

@@ -30,36 +30,36 @@ struct GraphParam {
   std::vector<Node> nodes;  // in order of execution
 };
 
-class ATB_API GraphOperation final : public Operation {
+class AIT_ATB_API GraphOperation final : public Operation {
  public:
   // Fails when a node is missing, an id is out of range, or a tensor is read before it is written.
-  static CreateResult Create(GraphParam param);
+  static CreateResult create(GraphParam param);
 
   size_t GetInputNum() const override { return param_.inTensorNum; }
   size_t GetOutputNum() const override { return param_.outTensorNum; }
   Status InferShape(const std::vector<TensorDesc>& in, std::vector<TensorDesc>& out) const override;
-  size_t ChildCount() const override { return param_.nodes.size(); }
-  Operation* Child(size_t index) override { return param_.nodes[index].operation.get(); }
+  size_t child_count() const override { return param_.nodes.size(); }
+  Operation* child(size_t index) override { return param_.nodes[index].operation.get(); }
 
   // Gives a node other inputs from the next Setup on; for planting wiring faults.
-  void Rewire(size_t node, std::vector<uint32_t> in_tensor_ids);
+  void rewire(size_t node, std::vector<uint32_t> in_tensor_ids);
   const Node& node(size_t index) const { return param_.nodes[index]; }
 
  private:
   explicit GraphOperation(GraphParam param);
 
-  void Number(Operation* parent, size_t index, std::vector<int64_t> ids) override;
-  void AskChildren() override;
-  void SetDirectory(std::string directory) override;
-  Status Prepare(const VariantPack& pack, uint64_t& workspace_bytes, Context& context) override;
-  void FillTiling() override;
-  Status Run(const VariantPack& pack, uint8_t* workspace, Context& context) override;
-  std::string RunnerName() const override { return GetName() + "GraphRunner"; }
-  bool IsGraph() const override { return true; }
-  std::string GraphJson(const GraphPlace* place) const override;
+  void number(Operation* parent, size_t index, std::vector<int64_t> ids) override;
+  void ask_children() override;
+  void set_directory(std::string directory) override;
+  Status prepare(const VariantPack& pack, uint64_t& workspace_bytes, Context& context) override;
+  void fill_tiling() override;
+  Status run(const VariantPack& pack, uint8_t* workspace, Context& context) override;
+  std::string runner_name() const override { return GetName() + "GraphRunner"; }
+  bool is_graph() const override { return true; }
+  std::string graph_json(const GraphPlace* place) const override;
 
-  Status Propagate(const std::vector<TensorDesc>& in, std::vector<TensorDesc>& all) const;
-  Status Plan(const std::vector<TensorDesc>& in);
+  Status propagate(const std::vector<TensorDesc>& in, std::vector<TensorDesc>& all) const;
+  Status plan(const std::vector<TensorDesc>& in);
 
   GraphParam param_;
   // For the shapes of the last Setup: each child's pack without addresses, and where internal

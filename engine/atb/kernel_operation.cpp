@@ -10,7 +10,7 @@
 
 namespace atb {
 
-std::string KernelName(const std::string& base, DataType dtype) {
+std::string kernel_name(const std::string& base, DataType dtype) {
   switch (dtype) {
     case DataType::kFloat:
       return base + "F32Kernel";
@@ -25,7 +25,7 @@ std::string KernelName(const std::string& base, DataType dtype) {
   }
 }
 
-Status KernelOperation::Prepare(const VariantPack& pack, uint64_t& workspace_bytes,
+Status KernelOperation::prepare(const VariantPack& pack, uint64_t& workspace_bytes,
                                 Context& context) {
   std::vector<TensorDesc> in, out;
   for (const Tensor& tensor : pack.inTensors) in.push_back(tensor.desc);
@@ -38,9 +38,9 @@ Status KernelOperation::Prepare(const VariantPack& pack, uint64_t& workspace_byt
   } else {
     ++context.statistic().setup_misses;
     for (const Tensor& tensor : pack.outTensors) out.push_back(tensor.desc);
-    KernelPlan plan;
-    if (auto status = Plan(in, out, plan); !status.ok()) return status;
-    plan_ = std::move(plan);
+    KernelPlan chosen;
+    if (auto status = plan(in, out, chosen); !status.ok()) return status;
+    plan_ = std::move(chosen);
     context.statistic().tiling_misses += plan_.kernels.size();
     planned_in_ = std::move(in);
     if (!asked_) {
@@ -57,7 +57,7 @@ Status KernelOperation::Prepare(const VariantPack& pack, uint64_t& workspace_byt
     uint64_t offset = 0;
     for (const TensorDesc& desc : plan_.scratch) {
       scratch_offsets_.push_back(offset);
-      offset += Aligned(desc.Bytes());
+      offset += aligned(desc.bytes());
     }
     scratch_offsets_.push_back(offset);
   }
@@ -65,7 +65,7 @@ Status KernelOperation::Prepare(const VariantPack& pack, uint64_t& workspace_byt
   return {};
 }
 
-void KernelOperation::FillTiling() {
+void KernelOperation::fill_tiling() {
   for (size_t k = 0; k < plan_.kernels.size(); ++k) {
     const Kernel& kernel = plan_.kernels[k];
     const auto bytes = kernel.tiling.bytes();
@@ -77,10 +77,10 @@ void KernelOperation::FillTiling() {
   }
 }
 
-Status KernelOperation::CheckOverflow(const Kernel& kernel, std::span<const Tensor> out) const {
+Status KernelOperation::check_overflow(const Kernel& kernel, std::span<const Tensor> out) const {
   if (!Probe::IsOverflowCheck()) return {};
   bool found = false;
-  for (const Tensor& tensor : out) found = found || kernels::HoldsInfinity(tensor);
+  for (const Tensor& tensor : out) found = found || kernels::holds_infinity(tensor);
   if (!found) return {};
   const std::string where = op_name() + ":" + kernel.name;
   Probe::ReportOverflowKernel(where);
@@ -88,22 +88,22 @@ Status KernelOperation::CheckOverflow(const Kernel& kernel, std::span<const Tens
   return {ErrorType::kRtFail, "the result of " + where + " overflowed"};
 }
 
-void KernelOperation::ReportKernel(std::span<const Tensor> in, std::span<const Tensor> out,
-                                   const std::string& folder) const {
+void KernelOperation::report_kernel(std::span<const Tensor> in, std::span<const Tensor> out,
+                                    const std::string& folder) const {
   const std::string moment = folder + (Probe::IsSaveTensorBefore() ? "/before" : "/after");
   const auto describe = [&](std::span<const Tensor> tensors, bool input) {
     std::vector<Probe::Tensor> described;
     described.reserve(tensors.size());
     for (size_t i = 0; i < tensors.size(); ++i)
-      described.push_back({DataTypeName(tensors[i].desc.dtype), "nd", tensors[i].desc.dims.Text(),
-                           TensorFile(moment, input, i)});
+      described.push_back({data_type_name(tensors[i].desc.dtype), "nd", tensors[i].desc.dims.text(),
+                           tensor_file(moment, input, i)});
     return described;
   };
-  Probe::ReportKernelIOTensor(execute_count(), GetName(), ParamOrEmptyObject(), describe(in, true),
-                              describe(out, false));
+  Probe::ReportKernelIOTensor(execute_count(), GetName(), param_or_empty_object(),
+                              describe(in, true), describe(out, false));
 }
 
-Status KernelOperation::Run(const VariantPack& pack, uint8_t* workspace, Context& context) {
+Status KernelOperation::run(const VariantPack& pack, uint8_t* workspace, Context& context) {
   const auto resolve = [&](const std::vector<Operand>& operands,
                            const std::vector<Tensor>& all) -> std::vector<Tensor> {
     if (operands.empty()) return all;
@@ -127,18 +127,18 @@ Status KernelOperation::Run(const VariantPack& pack, uint8_t* workspace, Context
       if (kernel_wanted_[k] == 0 || !Probe::IsExecuteCountInRange(execute_count()) ||
           !moment_wanted() || !Probe::IsSaveTensorInSpecificDir(folder))
         return;
-      SaveTensors({in, out}, folder + moment);
+      save_tensors({in, out}, folder + moment);
     };
     save(Probe::IsSaveTensorBefore, "/before");
     const auto start = std::chrono::steady_clock::now();
-    if (auto status = Launch(k, in, out, kernel.tiling); !status.ok()) return status;
-    if (fault() != nullptr && k + 1 == plan_.kernels.size()) kernels::Distort(*fault(), out);
+    if (auto status = launch(k, in, out, kernel.tiling); !status.ok()) return status;
+    if (fault() != nullptr && k + 1 == plan_.kernels.size()) kernels::distort(*fault(), out);
     context.statistic().kernel_us +=
         static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
                                   std::chrono::steady_clock::now() - start)
                                   .count());
-    if (auto status = CheckOverflow(kernel, out); !status.ok()) return status;
-    if (Probe::ReportKernelIOTensorEnable()) ReportKernel(in, out, folder);
+    if (auto status = check_overflow(kernel, out); !status.ok()) return status;
+    if (Probe::ReportKernelIOTensorEnable()) report_kernel(in, out, folder);
     save(Probe::IsSaveTensorAfter, "/after");
   }
   return {};

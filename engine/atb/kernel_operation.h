@@ -22,7 +22,7 @@ class Tiling {
     std::memcpy(bytes_.data(), &value, sizeof value);
   }
   template <class T>
-  T As() const {
+  T as() const {
     T value;
     std::memcpy(&value, bytes_.data(), sizeof value);
     return value;
@@ -47,7 +47,7 @@ struct Kernel {
   std::vector<Operand> in, out;
 };
 
-class ATB_API KernelOperation : public Operation {
+class AIT_ATB_API KernelOperation : public Operation {
  public:
   using Operation::Operation;
 
@@ -57,19 +57,19 @@ class ATB_API KernelOperation : public Operation {
     std::vector<TensorDesc> scratch;  // between the kernels
   };
   // Chooses kernels and their tiling for these shapes, which InferShape has accepted.
-  virtual Status Plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>& out,
+  virtual Status plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>& out,
                       KernelPlan& plan) const = 0;
-  virtual Status Launch(size_t kernel, std::span<const Tensor> in, std::span<const Tensor> out,
+  virtual Status launch(size_t kernel, std::span<const Tensor> in, std::span<const Tensor> out,
                         const Tiling& tiling) const = 0;
-  void ForgetPlan() override { planned_ = asked_ = false; }
+  void forget_plan() override { planned_ = asked_ = false; }
 
  private:
-  Status Prepare(const VariantPack& pack, uint64_t& workspace_bytes, Context& context) override;
-  void FillTiling() override;
-  Status Run(const VariantPack& pack, uint8_t* workspace, Context& context) override;
-  Status CheckOverflow(const Kernel& kernel, std::span<const Tensor> out) const;
-  void ReportKernel(std::span<const Tensor> in, std::span<const Tensor> out,
-                    const std::string& folder) const;
+  Status prepare(const VariantPack& pack, uint64_t& workspace_bytes, Context& context) override;
+  void fill_tiling() override;
+  Status run(const VariantPack& pack, uint8_t* workspace, Context& context) override;
+  Status check_overflow(const Kernel& kernel, std::span<const Tensor> out) const;
+  void report_kernel(std::span<const Tensor> in, std::span<const Tensor> out,
+                     const std::string& folder) const;
 
   KernelPlan plan_;
   std::vector<TensorDesc> planned_in_;
@@ -80,6 +80,6 @@ class ATB_API KernelOperation : public Operation {
 };
 
 // "MatMul" and float16 make "MatMulF16Kernel".
-std::string KernelName(const std::string& base, DataType dtype);
+std::string kernel_name(const std::string& base, DataType dtype);
 
 }  // namespace atb

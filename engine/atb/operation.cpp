@@ -15,19 +15,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-uint64_t MicrosecondsSince(Clock::time_point start) {
+uint64_t microseconds_since(Clock::time_point start) {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
 }
 
 // Ids count over the whole process, whatever thread sets an operation up first.
-int64_t NextOperationId() {
+int64_t next_operation_id() {
   static std::atomic<int64_t> next{0};
   return next++;
 }
 
 // The misspelt keys are ATB's and literal. Caches this library does not have stay at zero.
-std::string SetupText(const Statistic& s) {
+std::string setup_text(const Statistic& s) {
   return fmt::format(
       "totalTime:{}, runnerCreateTime:{}, runnerSetupTime:{}, runnerFillHostTilingTime:{}, "
       "setupTotalCount:{}, setupCacheHitCount:{}, setupCacheMissCount:{}, "
@@ -38,7 +38,7 @@ std::string SetupText(const Statistic& s) {
       s.setup_misses, s.tiling_hits, s.tiling_misses, s.tiling_hits);
 }
 
-std::string ExecuteText(const Statistic& s) {
+std::string execute_text(const Statistic& s) {
   const uint64_t launch_us = s.total_us > s.kernel_us ? s.total_us - s.kernel_us : 0;
   return fmt::format(
       "totalTime:{}, streamSyncTime:0, tillingCopyTime:0, kernelExecuteTime:{}, launchTime:{}, "
@@ -46,16 +46,16 @@ std::string ExecuteText(const Statistic& s) {
       s.total_us, s.kernel_us, launch_us);
 }
 
-Probe::Tensor Describe(const Tensor& tensor, std::string file) {
-  return {DataTypeName(tensor.desc.dtype), "nd", tensor.desc.dims.Text(), std::move(file)};
+Probe::Tensor describe(const Tensor& tensor, std::string file) {
+  return {data_type_name(tensor.desc.dtype), "nd", tensor.desc.dims.text(), std::move(file)};
 }
 
-void SaveOne(const Tensor& tensor, const std::string& file) {
-  if (tensor.data == nullptr || tensor.desc.Bytes() == 0) return;
+void save_one(const Tensor& tensor, const std::string& file) {
+  if (tensor.data == nullptr || tensor.desc.bytes() == 0) return;
   try {
     Probe::SaveTensor(std::to_string(kFormatNd),
-                      std::to_string(static_cast<int>(tensor.desc.dtype)), tensor.desc.dims.Text(),
-                      tensor.data, tensor.desc.Bytes(), file);
+                      std::to_string(static_cast<int>(tensor.desc.dtype)), tensor.desc.dims.text(),
+                      tensor.data, tensor.desc.bytes(), file);
   } catch (const std::exception&) {
     return;  // a probe's trouble is not the model's
   }
@@ -63,22 +63,22 @@ void SaveOne(const Tensor& tensor, const std::string& file) {
 
 }  // namespace
 
-std::string TensorFile(const std::string& folder, bool input, size_t index) {
+std::string tensor_file(const std::string& folder, bool input, size_t index) {
   return fmt::format("{}/{}tensor{}.bin", folder, input ? "in" : "out", index);
 }
 
 Operation::~Operation() = default;
 
 Status Operation::UpdateParam(const std::string&) {
-  return InvalidParam(name_ + " has no parameters");
+  return invalid_param(name_ + " has no parameters");
 }
 
-std::string Operation::ParamOrEmptyObject() const {
+std::string Operation::param_or_empty_object() const {
   std::string param = GetParam();
   return param.empty() ? "{}" : param;
 }
 
-void Operation::Number(Operation* parent, size_t index, std::vector<int64_t> ids) {
+void Operation::number(Operation* parent, size_t index, std::vector<int64_t> ids) {
   parent_ = parent;
   index_ = index;
   ids_ = std::move(ids);
@@ -88,27 +88,27 @@ void Operation::Number(Operation* parent, size_t index, std::vector<int64_t> ids
   numbered_ = true;
 }
 
-Status CheckPack(const Operation& operation, const VariantPack& pack) {
+Status check_pack(const Operation& operation, const VariantPack& pack) {
   const auto& name = operation.GetName();
   if (pack.inTensors.size() != operation.GetInputNum() ||
       pack.outTensors.size() != operation.GetOutputNum())
-    return InvalidTensor(fmt::format("{} takes {} inputs and {} outputs, but was given {} and {}",
-                                     name, operation.GetInputNum(), operation.GetOutputNum(),
-                                     pack.inTensors.size(), pack.outTensors.size()));
+    return invalid_tensor(fmt::format("{} takes {} inputs and {} outputs, but was given {} and {}",
+                                      name, operation.GetInputNum(), operation.GetOutputNum(),
+                                      pack.inTensors.size(), pack.outTensors.size()));
   std::vector<TensorDesc> in, expected;
   in.reserve(pack.inTensors.size());
   for (const Tensor& tensor : pack.inTensors) in.push_back(tensor.desc);
   if (auto status = operation.InferShape(in, expected); !status.ok()) return status;
   for (size_t i = 0; i < expected.size(); ++i)
     if (!(pack.outTensors[i].desc == expected[i]))
-      return InvalidTensor(fmt::format("output {} of {} should be {} [{}], but is {} [{}]", i, name,
-                                       DataTypeName(expected[i].dtype), expected[i].dims.Text(),
-                                       DataTypeName(pack.outTensors[i].desc.dtype),
-                                       pack.outTensors[i].desc.dims.Text()));
+      return invalid_tensor(fmt::format(
+          "output {} of {} should be {} [{}], but is {} [{}]", i, name,
+          data_type_name(expected[i].dtype), expected[i].dims.text(),
+          data_type_name(pack.outTensors[i].desc.dtype), pack.outTensors[i].desc.dims.text()));
   for (const auto* tensors : {&pack.inTensors, &pack.outTensors})
     for (const Tensor& tensor : *tensors)
-      if (tensor.data == nullptr && tensor.desc.Bytes() > 0)
-        return InvalidTensor("a tensor of " + name + " has no memory");
+      if (tensor.data == nullptr && tensor.desc.bytes() > 0)
+        return invalid_tensor("a tensor of " + name + " has no memory");
   return {};
 }
 
@@ -116,103 +116,103 @@ Status Operation::Setup(const VariantPack& pack, uint64_t& workspace_bytes, Cont
   const auto start = Clock::now();
   Statistic& statistic = context.statistic();
   statistic = {};
-  if (auto status = CheckPack(*this, pack); !status.ok()) return status;
+  if (auto status = check_pack(*this, pack); !status.ok()) return status;
   if (!numbered_) {
-    Number(nullptr, 0, {NextOperationId()});
-    AskChildren();
+    number(nullptr, 0, {next_operation_id()});
+    ask_children();
     if (Probe::ReportOperationGraphEnable())
-      Probe::ReportOperationGraph(op_name_, GraphJson(nullptr));
-    statistic.create_us = MicrosecondsSince(start);
+      Probe::ReportOperationGraph(op_name_, graph_json(nullptr));
+    statistic.create_us = microseconds_since(start);
   }
   need_save_ = Probe::IsTensorNeedSave(ids_, name_);
   if (Probe::IsSaveTensorDesc())
-    SetDirectory(
+    set_directory(
         fmt::format("{}_{}/{}/{}_{}", context.device(), getpid(), setup_count_, ids_[0], name_));
   workspace_bytes = 0;
   const auto setup_start = Clock::now();
-  if (auto status = SetupRunner(pack, workspace_bytes, context); !status.ok()) return status;
-  statistic.setup_us = MicrosecondsSince(setup_start);
+  if (auto status = setup_runner(pack, workspace_bytes, context); !status.ok()) return status;
+  statistic.setup_us = microseconds_since(setup_start);
   const auto tiling_start = Clock::now();
-  FillTiling();
-  statistic.tiling_us = MicrosecondsSince(tiling_start);
+  fill_tiling();
+  statistic.tiling_us = microseconds_since(tiling_start);
   if (Probe::ReportOperationStatisticEnable()) {
-    statistic.total_us = MicrosecondsSince(start);
-    Probe::ReportOperationSetupStatistic(setup_count_, op_name_, SetupText(statistic));
+    statistic.total_us = microseconds_since(start);
+    Probe::ReportOperationSetupStatistic(setup_count_, op_name_, setup_text(statistic));
   }
   ++setup_count_;
   return {};
 }
 
-Status Operation::SetupRunner(const VariantPack& pack, uint64_t& workspace_bytes,
-                              Context& context) {
-  if (auto status = Prepare(pack, workspace_bytes, context); !status.ok()) return status;
+Status Operation::setup_runner(const VariantPack& pack, uint64_t& workspace_bytes,
+                               Context& context) {
+  if (auto status = prepare(pack, workspace_bytes, context); !status.ok()) return status;
   Probe::UpdateConfig();
   return {};
 }
 
 Status Operation::Execute(const VariantPack& pack, uint8_t* workspace, uint64_t workspace_bytes,
                           Context& context) {
-  if (setup_count_ == 0) return InvalidParam("set up " + name_ + " before executing it");
+  if (setup_count_ == 0) return invalid_param("set up " + name_ + " before executing it");
   if (workspace == nullptr && workspace_bytes > 0)
-    return InvalidTensor(fmt::format("{} needs {} bytes of workspace", name_, workspace_bytes));
+    return invalid_tensor(fmt::format("{} needs {} bytes of workspace", name_, workspace_bytes));
   const auto start = Clock::now();
   context.statistic() = {};
-  auto status = ExecuteRunner(pack, workspace, context);
+  auto status = execute_runner(pack, workspace, context);
   if (Probe::ReportOperationStatisticEnable()) {
-    context.statistic().total_us = MicrosecondsSince(start);
+    context.statistic().total_us = microseconds_since(start);
     Probe::ReportOperationExecuteStatistic(setup_count_ - 1, op_name_,
-                                           ExecuteText(context.statistic()));
+                                           execute_text(context.statistic()));
   }
   return status;
 }
 
-bool Operation::Wanted() const {
+bool Operation::wanted() const {
   return Probe::IsExecuteCountInRange(execute_count_) && need_save_ &&
          Probe::IsSaveTensorInSpecificDir(directory_);
 }
 
-void Operation::SaveTensors(const VariantPack& pack, const std::string& folder) const {
+void Operation::save_tensors(const VariantPack& pack, const std::string& folder) const {
   // ATB waits for the device where the answer is yes; here all work is done already.
   Probe::IsSaveTensorData();
   for (size_t i = 0; i < pack.inTensors.size(); ++i)
-    SaveOne(pack.inTensors[i], TensorFile(folder, true, i));
+    save_one(pack.inTensors[i], tensor_file(folder, true, i));
   for (size_t i = 0; i < pack.outTensors.size(); ++i)
-    SaveOne(pack.outTensors[i], TensorFile(folder, false, i));
+    save_one(pack.outTensors[i], tensor_file(folder, false, i));
 }
 
-void Operation::ReportIO(const VariantPack& pack) const {
+void Operation::report_io(const VariantPack& pack) const {
   const std::string folder = directory_ + (Probe::IsSaveTensorBefore() ? "/before" : "/after");
   std::vector<Probe::Tensor> in, out;
   for (size_t i = 0; i < pack.inTensors.size(); ++i)
-    in.push_back(Describe(pack.inTensors[i], TensorFile(folder, true, i)));
+    in.push_back(describe(pack.inTensors[i], tensor_file(folder, true, i)));
   for (size_t i = 0; i < pack.outTensors.size(); ++i)
-    out.push_back(Describe(pack.outTensors[i], TensorFile(folder, false, i)));
-  Probe::ReportOperationIOTensor(execute_count_, op_name_, ParamOrEmptyObject(), in, out);
+    out.push_back(describe(pack.outTensors[i], tensor_file(folder, false, i)));
+  Probe::ReportOperationIOTensor(execute_count_, op_name_, param_or_empty_object(), in, out);
 }
 
-Status Operation::ExecuteRunner(const VariantPack& pack, uint8_t* workspace, Context& context) {
+Status Operation::execute_runner(const VariantPack& pack, uint8_t* workspace, Context& context) {
   uint64_t round = 0;
-  if (SaveTensorOn())
-    round = context.place().folder.empty() ? task_round_.Of(execute_count_) : context.place().round;
-  const bool save_files = SaveTensorOn() && SaveTensorWanted(RunnerName(), round);
-  if (save_files) SaveTensorFiles(pack.inTensors, true, LegacyPath(context), "before", round);
-  if (Wanted() && Probe::IsSaveTensorBefore()) SaveTensors(pack, directory_ + "/before");
-  auto status = Run(pack, workspace, context);
+  if (save_tensor_on())
+    round = context.place().folder.empty() ? task_round_.of(execute_count_) : context.place().round;
+  const bool save_files = save_tensor_on() && save_tensor_wanted(runner_name(), round);
+  if (save_files) save_tensor_files(pack.inTensors, true, legacy_path(context), "before", round);
+  if (wanted() && Probe::IsSaveTensorBefore()) save_tensors(pack, directory_ + "/before");
+  auto status = run(pack, workspace, context);
   // What failed is saved too: it is what somebody will look for.
-  if (Wanted() && Probe::IsSaveTensorAfter()) SaveTensors(pack, directory_ + "/after");
-  if (Wanted() && Probe::IsSaveParam())
+  if (wanted() && Probe::IsSaveTensorAfter()) save_tensors(pack, directory_ + "/after");
+  if (wanted() && Probe::IsSaveParam())
     if (const std::string param = GetParam(); !param.empty())
       Probe::SaveParam(param, directory_ + "/op_param.json");
-  if (Probe::ReportOperationIOTensorEnable() && !IsGraph()) ReportIO(pack);
+  if (Probe::ReportOperationIOTensorEnable() && !is_graph()) report_io(pack);
   if (save_files) {
-    SaveTensorFiles(pack.inTensors, true, LegacyPath(context), "after", round);
-    SaveTensorFiles(pack.outTensors, false, LegacyPath(context), "after", round);
+    save_tensor_files(pack.inTensors, true, legacy_path(context), "after", round);
+    save_tensor_files(pack.outTensors, false, legacy_path(context), "after", round);
   }
   ++execute_count_;
   return status;
 }
 
-std::string Operation::RunnerName() const {
+std::string Operation::runner_name() const {
   std::string name = name_;
   const std::string suffix = "Operation";
   if (name.size() > suffix.size() && name.ends_with(suffix))
@@ -220,15 +220,15 @@ std::string Operation::RunnerName() const {
   return name + "Runner";
 }
 
-std::string Operation::LegacyPath(const Context& context) const {
+std::string Operation::legacy_path(const Context& context) const {
   if (parent_ != nullptr)
-    return fmt::format("{}/{}_{}", parent_->LegacyPath(context), index_, RunnerName());
+    return fmt::format("{}/{}_{}", parent_->legacy_path(context), index_, runner_name());
   const auto& place = context.place();
-  if (place.folder.empty()) return fmt::format("{}_{}", ids_[0], RunnerName());
-  return fmt::format("{}/{}_{}", place.folder, place.node, RunnerName());
+  if (place.folder.empty()) return fmt::format("{}_{}", ids_[0], runner_name());
+  return fmt::format("{}/{}_{}", place.folder, place.node, runner_name());
 }
 
-std::string Operation::GraphJson(const GraphPlace* place) const {
+std::string Operation::graph_json(const GraphPlace* place) const {
   const std::string param = GetParam();
   return fmt::format(
       R"({{{}"inTensorNum":{},"opName":"{}","opType":"{}",{}"outTensorNum":{},"param":{}}})",

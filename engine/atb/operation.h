@@ -33,7 +33,7 @@
 
 namespace atb {
 
-class ATB_API Operation {
+class AIT_ATB_API Operation {
  public:
   explicit Operation(std::string name) : name_(std::move(name)) {}
   virtual ~Operation();
@@ -57,45 +57,45 @@ class ATB_API Operation {
 
   // Makes the kernels of this operation compute wrongly until it is called with nullptr; `fault`
   // must live that long. Graphs and collectives have no kernels and ignore it.
-  void SetFault(const KernelFault* fault) { fault_ = fault; }
-  virtual size_t ChildCount() const { return 0; }
-  virtual Operation* Child(size_t) { return nullptr; }
+  void set_fault(const KernelFault* fault) { fault_ = fault; }
+  virtual size_t child_count() const { return 0; }
+  virtual Operation* child(size_t) { return nullptr; }
 
  protected:
   friend class GraphOperation;
 
   // The part of Setup and Execute that nested operations go through too.
-  virtual void Number(Operation* parent, size_t index, std::vector<int64_t> ids);
-  virtual void AskChildren() {}  // whether tensors of descendants are wanted: once, children first
-  virtual void SetDirectory(std::string directory) { directory_ = std::move(directory); }
-  Status SetupRunner(const VariantPack& pack, uint64_t& workspace_bytes, Context& context);
-  Status ExecuteRunner(const VariantPack& pack, uint8_t* workspace, Context& context);
+  virtual void number(Operation* parent, size_t index, std::vector<int64_t> ids);
+  virtual void ask_children() {}  // whether tensors of descendants are wanted: once, children first
+  virtual void set_directory(std::string directory) { directory_ = std::move(directory); }
+  Status setup_runner(const VariantPack& pack, uint64_t& workspace_bytes, Context& context);
+  Status execute_runner(const VariantPack& pack, uint8_t* workspace, Context& context);
 
   // What kinds of operations do differently.
-  virtual Status Prepare(const VariantPack& pack, uint64_t& workspace_bytes, Context& context) = 0;
-  virtual void FillTiling() {}
-  virtual void ForgetPlan() {}  // parameters changed: the next Setup plans anew
-  virtual Status Run(const VariantPack& pack, uint8_t* workspace, Context& context) = 0;
-  virtual std::string RunnerName() const;  // of the time of ACLTRANSFORMER_SAVE_TENSOR
-  virtual bool IsGraph() const { return false; }
+  virtual Status prepare(const VariantPack& pack, uint64_t& workspace_bytes, Context& context) = 0;
+  virtual void fill_tiling() {}
+  virtual void forget_plan() {}  // parameters changed: the next Setup plans anew
+  virtual Status run(const VariantPack& pack, uint8_t* workspace, Context& context) = 0;
+  virtual std::string runner_name() const;  // of the time of ACLTRANSFORMER_SAVE_TENSOR
+  virtual bool is_graph() const { return false; }
   // JSON of this node for a topology report; `place` holds a child's tensor ids, ready to insert.
   struct GraphPlace {
     std::string in_ids, out_ids;
   };
-  virtual std::string GraphJson(const GraphPlace* place) const;
+  virtual std::string graph_json(const GraphPlace* place) const;
 
   const KernelFault* fault() const { return fault_; }
   const std::string& op_name() const { return op_name_; }  // name and ids: LinearOperation_3_1
   const std::vector<int64_t>& ids() const { return ids_; }
   const std::string& directory() const { return directory_; }
   uint64_t execute_count() const { return execute_count_; }
-  std::string ParamOrEmptyObject() const;
-  void SaveTensors(const VariantPack& pack, const std::string& folder) const;
+  std::string param_or_empty_object() const;
+  void save_tensors(const VariantPack& pack, const std::string& folder) const;
 
  private:
-  bool Wanted() const;
-  void ReportIO(const VariantPack& pack) const;
-  std::string LegacyPath(const Context& context) const;
+  bool wanted() const;
+  void report_io(const VariantPack& pack) const;
+  std::string legacy_path(const Context& context) const;
 
   std::string name_;
   std::string op_name_;
@@ -117,13 +117,13 @@ struct CreateResult {
   std::unique_ptr<Operation> operation;
   Status status;
 };
-ATB_API CreateResult CreateOperation(const std::string& type, const std::string& param_json);
-ATB_API std::vector<std::string> OperationTypes();
+AIT_ATB_API CreateResult CreateOperation(const std::string& type, const std::string& param_json);
+AIT_ATB_API std::vector<std::string> operation_types();
 
 // Whether the tensors of a pack are what their operation expects: number, shape, and memory.
-Status CheckPack(const Operation& operation, const VariantPack& pack);
+Status check_pack(const Operation& operation, const VariantPack& pack);
 
 // How probes and tables see a tensor.
-std::string TensorFile(const std::string& folder, bool input, size_t index);
+std::string tensor_file(const std::string& folder, bool input, size_t index);
 
 }  // namespace atb

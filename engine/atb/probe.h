@@ -12,9 +12,11 @@
 
 #include "atb/types.h"
 
+// NOLINTBEGIN(readability-identifier-naming): all names are ATB's.
+
 namespace atb {
 
-class ATB_API Probe {
+class AIT_ATB_API Probe {
  public:
   struct Tensor {
     std::string dtype;
@@ -66,10 +68,12 @@ class ATB_API Probe {
 namespace atb_speed {
 
 // The same for whole models.
-class ATB_API SpeedProbe {
+class AIT_ATB_API SpeedProbe {
  public:
   static bool IsReportModelTopoInfo(const std::string& modelName);
   static void ReportModelTopoInfo(const std::string& modelName, const std::string& graph);
 };
 
 }  // namespace atb_speed
+
+// NOLINTEND(readability-identifier-naming)

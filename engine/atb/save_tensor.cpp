@@ -21,35 +21,35 @@ struct Settings {
   std::string root;
 };
 
-std::string Variable(const char* name) {
+std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : value;
 }
 
-Settings Read() {
+Settings read() {
   Settings settings;
-  settings.on = Variable("ACLTRANSFORMER_SAVE_TENSOR") == "1";
-  if (const auto text = Variable("ACLTRANSFORMER_SAVE_TENSOR_MAX"); !text.empty())
+  settings.on = variable("ACLTRANSFORMER_SAVE_TENSOR") == "1";
+  if (const auto text = variable("ACLTRANSFORMER_SAVE_TENSOR_MAX"); !text.empty())
     settings.rounds = std::strtoull(text.c_str(), nullptr, 10);
   std::string_view rest;
-  const auto list = Variable("ACLTRANSFORMER_SAVE_TENSOR_RUNNER");
+  const auto list = variable("ACLTRANSFORMER_SAVE_TENSOR_RUNNER");
   for (rest = list; !rest.empty();) {
     const size_t comma = rest.find(',');
     if (comma != 0) settings.runners.emplace_back(rest.substr(0, comma));
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
   }
-  auto home = Variable("ACLTRANSFORMER_HOME_PATH");
+  auto home = variable("ACLTRANSFORMER_HOME_PATH");
   settings.root = (home.empty() ? "." : std::move(home)) + "/tensors/";
   return settings;
 }
 
 // Once: it is asked for at every operation.
-const Settings& Current() {
-  static const Settings settings = Read();
+const Settings& current() {
+  static const Settings settings = read();
   return settings;
 }
 
-ait::record::ElementType TypeOf(DataType dtype) {
+ait::record::ElementType type_of(DataType dtype) {
   using ait::record::ElementType;
   switch (dtype) {
     case DataType::kFloat16:
@@ -72,7 +72,7 @@ ait::record::ElementType TypeOf(DataType dtype) {
   return ElementType::kFloat32;
 }
 
-void SayOnce(const std::string& path, const char* what) {
+void say_once(const std::string& path, const char* what) {
   static std::once_flag said;
   std::call_once(said, [&] {
     std::fprintf(stderr, "atb: cannot save %s: %s; the run goes on\n", path.c_str(), what);
@@ -83,18 +83,18 @@ constexpr const char* kTaskVariable = "AIT_CMP_TASK_ID";
 
 }  // namespace
 
-bool SaveTensorOn() { return Current().on; }
+bool save_tensor_on() { return current().on; }
 
-uint64_t TaskRound::Of(uint64_t executions) {
-  if (auto task = Variable(kTaskVariable); task != task_) {
+uint64_t TaskRound::of(uint64_t executions) {
+  if (auto task = variable(kTaskVariable); task != task_) {
     task_ = std::move(task);
     first_ = executions;
   }
   return executions - first_;
 }
 
-bool SaveTensorWanted(const std::string& runner, uint64_t round) {
-  const Settings& settings = Current();
+bool save_tensor_wanted(const std::string& runner, uint64_t round) {
+  const Settings& settings = current();
   if (!settings.on || round >= settings.rounds) return false;
   if (settings.runners.empty()) return true;
   for (const std::string& wanted : settings.runners)
@@ -102,29 +102,29 @@ bool SaveTensorWanted(const std::string& runner, uint64_t round) {
   return false;
 }
 
-void SaveTensorFiles(std::span<const Tensor> tensors, bool input, const std::string& path,
-                     const char* moment, uint64_t round) {
-  auto task = Variable(kTaskVariable);
+void save_tensor_files(std::span<const Tensor> tensors, bool input, const std::string& path,
+                       const char* moment, uint64_t round) {
+  auto task = variable(kTaskVariable);
   // A name, never a path of its own.
   if (task.empty() || task.find('/') != std::string::npos || task == "..")
     task = std::to_string(round);
-  const std::string folder = Current().root + std::to_string(getpid()) + "/" + task + "/" + path +
+  const std::string folder = current().root + std::to_string(getpid()) + "/" + task + "/" + path +
                              "/" + moment + (input ? "/inTensor" : "/outTensor");
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
-    if (tensor.desc.Bytes() == 0) continue;
+    if (tensor.desc.bytes() == 0) continue;
     const std::string file = folder + std::to_string(i) + ".bin";
     const auto& dims = tensor.desc.dims;
     ait::record::FileImage image;
     const auto encoded = ait::record::encode_atb_bin(
-        {TypeOf(tensor.desc.dtype), dims.begin(), dims.size(), tensor.data, tensor.desc.Bytes()},
+        {type_of(tensor.desc.dtype), dims.begin(), dims.size(), tensor.data, tensor.desc.bytes()},
         image);
     if (encoded != ait::record::EncodeResult::kOk) {
-      SayOnce(file, ait::record::describe(encoded));
+      say_once(file, ait::record::describe(encoded));
       continue;
     }
     if (const auto status = image.write(file.c_str()); !status.ok())
-      SayOnce(file, std::strerror(status.error_number));
+      say_once(file, std::strerror(status.error_number));
   }
 }
 

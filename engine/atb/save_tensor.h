@@ -19,12 +19,12 @@
 
 namespace atb {
 
-bool SaveTensorOn();
+bool save_tensor_on();
 
 // Which round of its task an execution is.
 class TaskRound {
  public:
-  uint64_t Of(uint64_t executions);
+  uint64_t of(uint64_t executions);
 
  private:
   std::string task_;
@@ -32,11 +32,11 @@ class TaskRound {
 };
 
 // Whether tensors of this runner ("SelfAttentionRunner") are to be saved in this round.
-bool SaveTensorWanted(const std::string& runner, uint64_t round);
+bool save_tensor_wanted(const std::string& runner, uint64_t round);
 
 // Writes tensors as {home}/tensors/{pid}/{round}/{path}/{moment}/{in|out}Tensor{n}.bin. A failure
 // is said once on stderr and does not stop the run.
-void SaveTensorFiles(std::span<const Tensor> tensors, bool input, const std::string& path,
-                     const char* moment, uint64_t round);
+void save_tensor_files(std::span<const Tensor> tensors, bool input, const std::string& path,
+                       const char* moment, uint64_t round);
 
 }  // namespace atb

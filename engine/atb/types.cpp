@@ -19,7 +19,7 @@ constexpr std::array<TypeRow, 8> kTypes{{{DataType::kFloat, "float", 4},
                                          {DataType::kBool, "bool", 1},
                                          {DataType::kBf16, "bf16", 2}}};
 
-const TypeRow& Row(DataType dtype) {
+const TypeRow& row(DataType dtype) {
   for (const TypeRow& row : kTypes)
     if (row.dtype == dtype) return row;
   return kTypes[0];
@@ -27,13 +27,13 @@ const TypeRow& Row(DataType dtype) {
 
 }  // namespace
 
-size_t ElementBytes(DataType dtype) { return Row(dtype).bytes; }
-const char* DataTypeName(DataType dtype) { return Row(dtype).name; }
-bool IsFloating(DataType dtype) {
+size_t element_bytes(DataType dtype) { return row(dtype).bytes; }
+const char* data_type_name(DataType dtype) { return row(dtype).name; }
+bool is_floating(DataType dtype) {
   return dtype == DataType::kFloat || dtype == DataType::kFloat16 || dtype == DataType::kBf16;
 }
 
-bool DataTypeFromCode(int64_t code, DataType& dtype) {
+bool data_type_from_code(int64_t code, DataType& dtype) {
   for (const TypeRow& row : kTypes)
     if (static_cast<int64_t>(row.dtype) == code) {
       dtype = row.dtype;
@@ -42,7 +42,7 @@ bool DataTypeFromCode(int64_t code, DataType& dtype) {
   return false;
 }
 
-std::string Dims::Text() const {
+std::string Dims::text() const {
   std::string text;
   for (size_t i = 0; i < count_; ++i) {
     if (i > 0) text += ',';

@@ -16,7 +16,7 @@
 
 // What the library shows to programs; everything else stays inside. No -Bsymbolic anywhere: a
 // preloaded probe must be able to take the place of these symbols.
-#define ATB_API __attribute__((visibility("default")))
+#define AIT_ATB_API __attribute__((visibility("default")))
 
 namespace atb {
 
@@ -35,15 +35,15 @@ enum class DataType : uint8_t {
 // aclFormat: nd is the only layout this library knows.
 inline constexpr int kFormatNd = 2;
 
-ATB_API size_t ElementBytes(DataType dtype);
-ATB_API bool IsFloating(DataType dtype);
+AIT_ATB_API size_t element_bytes(DataType dtype);
+AIT_ATB_API bool is_floating(DataType dtype);
 // "float", "float16", "bf16", …: as the tables of a dump spell it.
-ATB_API const char* DataTypeName(DataType dtype);
+AIT_ATB_API const char* data_type_name(DataType dtype);
 // The DataType of a code from outside; false for codes this library does not know.
-ATB_API bool DataTypeFromCode(int64_t code, DataType& dtype);
+AIT_ATB_API bool data_type_from_code(int64_t code, DataType& dtype);
 
 // At most eight dimensions, by value and without allocation.
-class ATB_API Dims {
+class AIT_ATB_API Dims {
  public:
   static constexpr size_t kMax = 8;
 
@@ -68,12 +68,12 @@ class ATB_API Dims {
   }
 
   // Product of all dimensions, and of those from `first` on.
-  int64_t Count(size_t first = 0) const {
+  int64_t count(size_t first = 0) const {
     int64_t product = 1;
     for (size_t i = first; i < count_; ++i) product *= sizes_[i];
     return product;
   }
-  std::string Text() const;  // "2,3"
+  std::string text() const;  // "2,3"
 
  private:
   std::array<int64_t, kMax> sizes_{};
@@ -85,7 +85,7 @@ struct TensorDesc {
   Dims dims;
 
   bool operator==(const TensorDesc&) const = default;
-  uint64_t Bytes() const { return static_cast<uint64_t>(dims.Count()) * ElementBytes(dtype); }
+  uint64_t bytes() const { return static_cast<uint64_t>(dims.count()) * element_bytes(dtype); }
 };
 
 // Row-major without gaps; the memory belongs to whoever made it.
@@ -94,7 +94,7 @@ struct Tensor {
   void* data = nullptr;
 
   template <class T>
-  T* As() const {
+  T* as() const {
     return static_cast<T*>(data);
   }
 };
@@ -127,10 +127,10 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-inline Status InvalidTensor(std::string message) {
+inline Status invalid_tensor(std::string message) {
   return {ErrorType::kInvalidTensor, std::move(message)};
 }
-inline Status InvalidParam(std::string message) {
+inline Status invalid_param(std::string message) {
   return {ErrorType::kInvalidParam, std::move(message)};
 }
 

@@ -7,7 +7,7 @@
 
 namespace atb::kernels {
 
-void Attend(const AttentionHead& head, const float* q, const std::vector<KeyRun>& runs,
+void attend(const AttentionHead& head, const float* q, const std::vector<KeyRun>& runs,
             size_t visible, const float* bias, std::vector<float>& scores, float* out) {
   std::fill_n(out, head.value_size, 0.0f);
   if (visible == 0) return;
@@ -22,7 +22,7 @@ void Attend(const AttentionHead& head, const float* q, const std::vector<KeyRun>
     }
   };
   for_runs([&](const KeyRun& run, size_t first, size_t rows) {
-    DotRows(q, head.key_size, head.dtype, run.keys, head.key_stride, rows, scores.data() + first);
+    dot_rows(q, head.key_size, head.dtype, run.keys, head.key_stride, rows, scores.data() + first);
   });
   for (size_t j = 0; j < visible; ++j)
     scores[j] = scores[j] * head.scale + (bias == nullptr ? 0.0f : bias[j]);
@@ -31,10 +31,10 @@ void Attend(const AttentionHead& head, const float* q, const std::vector<KeyRun>
     std::fill(scores.begin(), scores.end(), 0.0f);
     largest = 0;
   }
-  const float sum = ExpAndSum(scores.data(), visible, largest);
+  const float sum = exp_and_sum(scores.data(), visible, largest);
   for_runs([&](const KeyRun& run, size_t first, size_t rows) {
-    AddWeightedRows(scores.data() + first, head.dtype, run.values, head.value_stride, rows,
-                    head.value_size, out);
+    add_weighted_rows(scores.data() + first, head.dtype, run.values, head.value_stride, rows,
+                      head.value_size, out);
   });
   for (size_t i = 0; i < head.value_size; ++i) out[i] /= sum;
 }

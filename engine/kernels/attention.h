@@ -27,7 +27,7 @@ struct AttentionHead {
 
 // out = softmax(scale * q K^T + bias) V over the first `visible` rows of the runs; `bias` is null
 // or has a value for each of them. `scores` is scratch. No visible row: zeros.
-void Attend(const AttentionHead& head, const float* q, const std::vector<KeyRun>& runs,
+void attend(const AttentionHead& head, const float* q, const std::vector<KeyRun>& runs,
             size_t visible, const float* bias, std::vector<float>& scores, float* out);
 
 }  // namespace atb::kernels

@@ -13,50 +13,50 @@ namespace {
 // Elements widened at a time.
 constexpr size_t kBlock = 4096;
 
-void ThroughFp16(float* values, size_t count, float scale) {
+void through_fp16(float* values, size_t count, float scale) {
   for (size_t i = 0; i < count; ++i)
     values[i] = ait::fp16_to_float(ait::float_to_fp16(values[i] * scale)) / scale;
 }
 
-void ShiftRow(float* row, size_t count, float size) {
-  const float rms = std::sqrt(SumOfSquares(row, count) / static_cast<float>(count));
+void shift_row(float* row, size_t count, float size) {
+  const float rms = std::sqrt(sum_of_squares(row, count) / static_cast<float>(count));
   for (size_t i = 0; i < count; ++i) row[i] += size * rms;
 }
 
 }  // namespace
 
-bool HoldsInfinity(const Tensor& tensor) {
-  if (!IsFloating(tensor.desc.dtype)) return false;
-  const auto count = static_cast<size_t>(tensor.desc.dims.Count());
-  const size_t bytes = ElementBytes(tensor.desc.dtype);
+bool holds_infinity(const Tensor& tensor) {
+  if (!is_floating(tensor.desc.dtype)) return false;
+  const auto count = static_cast<size_t>(tensor.desc.dims.count());
+  const size_t bytes = element_bytes(tensor.desc.dtype);
   std::vector<float> block(std::min(count, kBlock));
   for (size_t at = 0; at < count; at += kBlock) {
     const size_t here = std::min(kBlock, count - at);
-    Widen(tensor.desc.dtype, tensor.As<uint8_t>() + at * bytes, here, block.data());
+    widen(tensor.desc.dtype, tensor.as<uint8_t>() + at * bytes, here, block.data());
     for (size_t i = 0; i < here; ++i)
       if (std::isinf(block[i])) return true;
   }
   return false;
 }
 
-void Distort(const KernelFault& fault, std::span<const Tensor> out) {
+void distort(const KernelFault& fault, std::span<const Tensor> out) {
   if (fault.kind == KernelFault::Kind::kEpsilon) return;
   for (const Tensor& tensor : out) {
     const DataType dtype = tensor.desc.dtype;
-    const auto total = static_cast<size_t>(tensor.desc.dims.Count());
-    if (!IsFloating(dtype) || total == 0) continue;
+    const auto total = static_cast<size_t>(tensor.desc.dims.count());
+    if (!is_floating(dtype) || total == 0) continue;
     const bool row_only = fault.kind == KernelFault::Kind::kRow;
     const size_t count = row_only ? static_cast<size_t>(tensor.desc.dims.back()) : total;
-    auto* at = tensor.As<uint8_t>() + (total - count) * ElementBytes(dtype);
+    auto* at = tensor.as<uint8_t>() + (total - count) * element_bytes(dtype);
     std::vector<float> values(count);
-    Widen(dtype, at, count, values.data());
+    widen(dtype, at, count, values.data());
     if (row_only)
-      ShiftRow(values.data(), count, fault.size);
+      shift_row(values.data(), count, fault.size);
     else if (fault.kind == KernelFault::Kind::kOverflow)
-      ThroughFp16(values.data(), count, fault.size);
+      through_fp16(values.data(), count, fault.size);
     else
       for (float& value : values) value *= 1 + fault.size;
-    Narrow(values.data(), count, dtype, at);
+    narrow(values.data(), count, dtype, at);
   }
 }
 

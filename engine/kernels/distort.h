@@ -9,10 +9,10 @@
 namespace atb::kernels {
 
 // Whether a floating tensor holds +Inf or -Inf. NaN does not count, as on the device.
-bool HoldsInfinity(const Tensor& tensor);
+bool holds_infinity(const Tensor& tensor);
 
 // Does to the floating tensors what the fault says its kernel does wrong. kEpsilon is left to the
 // kernel itself.
-void Distort(const KernelFault& fault, std::span<const Tensor> out);
+void distort(const KernelFault& fault, std::span<const Tensor> out);
 
 }  // namespace atb::kernels

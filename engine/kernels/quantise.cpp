@@ -5,7 +5,7 @@
 
 namespace atb::kernels {
 
-void QuantiseBy(const float* x, size_t count, float factor, float offset, int8_t* q) {
+void quantise_by(const float* x, size_t count, float factor, float offset, int8_t* q) {
   for (size_t i = 0; i < count; ++i) {
     const float rounded = std::nearbyint(x[i] * factor + offset);
     // NaN has no place in int8; min in this order makes it 127.
@@ -13,7 +13,7 @@ void QuantiseBy(const float* x, size_t count, float factor, float offset, int8_t
   }
 }
 
-float QuantiseRow(const float* x, size_t count, int8_t* q) {
+float quantise_row(const float* x, size_t count, int8_t* q) {
   float largest = 0;
   for (size_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(x[i]));
   if (largest == 0) {
@@ -28,7 +28,7 @@ float QuantiseRow(const float* x, size_t count, int8_t* q) {
   return scale;
 }
 
-TensorDesc RowScales(const TensorDesc& x) {
+TensorDesc row_scales(const TensorDesc& x) {
   TensorDesc scales{DataType::kFloat, {}};
   for (size_t i = 0; i + 1 < x.dims.size(); ++i) scales.dims.push_back(x.dims[i]);
   return scales;

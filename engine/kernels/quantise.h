@@ -9,13 +9,14 @@
 namespace atb::kernels {
 
 // q = clamp(round(x * factor + offset), -128, 127), halves to even.
-void QuantiseBy(const float* x, size_t count, float factor, float offset, int8_t* q);
+void quantise_by(const float* x, size_t count, float factor, float offset, int8_t* q);
 
 // Symmetric with the row's own scale max|x| / 127, which is returned. A row of zeros stays zeros
 // with scale 0.
-float QuantiseRow(const float* x, size_t count, int8_t* q);
+float quantise_row(const float* x, size_t count, int8_t* q);
 
-// The scales that QuantiseRow leaves for all rows of x: fp32, its shape without the last dimension.
-TensorDesc RowScales(const TensorDesc& x);
+// The scales that quantise_row leaves for all rows of x: fp32, its shape without the last
+// dimension.
+TensorDesc row_scales(const TensorDesc& x);
 
 }  // namespace atb::kernels

@@ -24,13 +24,13 @@ using V32 = hn::Vec<F32>;
 // are unaligned.
 struct LoadF32 {
   static constexpr size_t kBytes = 4;
-  static HWY_INLINE V32 Load(const uint8_t* at) {
+  static HWY_INLINE V32 load(const uint8_t* at) {
     return hn::LoadU(F32(), reinterpret_cast<const float*>(at));
   }
 };
 struct LoadF16 {
   static constexpr size_t kBytes = 2;
-  static HWY_INLINE V32 Load(const uint8_t* at) {
+  static HWY_INLINE V32 load(const uint8_t* at) {
     const F32 d;
 #if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2
     // Before F16C Highway's own conversion knows no Inf or NaN. The shifted pattern is the value
@@ -52,7 +52,7 @@ struct LoadF16 {
 };
 struct LoadBf16 {
   static constexpr size_t kBytes = 2;
-  static HWY_INLINE V32 Load(const uint8_t* at) {
+  static HWY_INLINE V32 load(const uint8_t* at) {
     const hn::Rebind<uint16_t, F32> stored;
     const hn::RebindToUnsigned<F32> du;
     const auto wide = hn::PromoteTo(du, hn::LoadU(stored, reinterpret_cast<const uint16_t*>(at)));
@@ -62,7 +62,7 @@ struct LoadBf16 {
 
 // Calls `body` with the loader of a type.
 template <class Body>
-HWY_INLINE void WithLoader(DataType dtype, const Body& body) {
+HWY_INLINE void with_loader(DataType dtype, const Body& body) {
   switch (dtype) {
     case DataType::kFloat16:
       return body(LoadF16());
@@ -75,31 +75,31 @@ HWY_INLINE void WithLoader(DataType dtype, const Body& body) {
 
 // The last, incomplete vector, filled up with zeros.
 template <class L>
-HWY_INLINE V32 LoadLast(const uint8_t* at, size_t count) {
+HWY_INLINE V32 load_last(const uint8_t* at, size_t count) {
   uint8_t padded[HWY_MAX_BYTES] = {};
   std::memcpy(padded, at, count * L::kBytes);
-  return L::Load(padded);
+  return L::load(padded);
 }
 
 template <class L>
-void WidenWith(const uint8_t* from, size_t count, float* to) {
+void widen_with(const uint8_t* from, size_t count, float* to) {
   const F32 d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(L::Load(from + i * L::kBytes), d, to + i);
+  for (; i + lanes <= count; i += lanes) hn::StoreU(L::load(from + i * L::kBytes), d, to + i);
   if (i == count) return;
   float last[HWY_MAX_BYTES / sizeof(float)];
-  hn::StoreU(LoadLast<L>(from + i * L::kBytes, count - i), d, last);
+  hn::StoreU(load_last<L>(from + i * L::kBytes, count - i), d, last);
   std::memcpy(to + i, last, (count - i) * sizeof(float));
 }
 
-void WidenAll(DataType dtype, const void* from, size_t count, float* to) {
-  WithLoader(dtype, [&](auto loader) {
-    WidenWith<decltype(loader)>(static_cast<const uint8_t*>(from), count, to);
+void widen_all(DataType dtype, const void* from, size_t count, float* to) {
+  with_loader(dtype, [&](auto loader) {
+    widen_with<decltype(loader)>(static_cast<const uint8_t*>(from), count, to);
   });
 }
 
-void NarrowAll(const float* from, size_t count, DataType dtype, void* to) {
+void narrow_all(const float* from, size_t count, DataType dtype, void* to) {
   if (dtype == DataType::kFloat) {
     std::memcpy(to, from, count * sizeof(float));
     return;
@@ -139,11 +139,11 @@ void NarrowAll(const float* from, size_t count, DataType dtype, void* to) {
   }
 }
 
-HWY_INLINE float Total(V32 v) { return hn::GetLane(hn::SumOfLanes(F32(), v)); }
+HWY_INLINE float total_of(V32 v) { return hn::GetLane(hn::SumOfLanes(F32(), v)); }
 
 // A tile of dot products: each vector of x meets each vector of w while both are in registers.
 template <size_t kRows, size_t kColumns, class L>
-HWY_INLINE void DotTile(const float* x, const uint8_t* w, size_t k, float* out, size_t stride) {
+HWY_INLINE void dot_tile(const float* x, const uint8_t* w, size_t k, float* out, size_t stride) {
   const F32 d;
   const size_t lanes = hn::Lanes(d);
   const size_t w_stride = k * L::kBytes;
@@ -153,7 +153,7 @@ HWY_INLINE void DotTile(const float* x, const uint8_t* w, size_t k, float* out, 
   size_t i = 0;
   for (; i + lanes <= k; i += lanes) {
     V32 b[kColumns];
-    for (size_t c = 0; c < kColumns; ++c) b[c] = L::Load(w + c * w_stride + i * L::kBytes);
+    for (size_t c = 0; c < kColumns; ++c) b[c] = L::load(w + c * w_stride + i * L::kBytes);
     for (size_t r = 0; r < kRows; ++r) {
       const V32 a = hn::LoadU(d, x + r * k + i);
       for (size_t c = 0; c < kColumns; ++c) sum[r][c] = hn::MulAdd(a, b[c], sum[r][c]);
@@ -162,28 +162,28 @@ HWY_INLINE void DotTile(const float* x, const uint8_t* w, size_t k, float* out, 
   if (i < k) {
     V32 b[kColumns];
     for (size_t c = 0; c < kColumns; ++c)
-      b[c] = LoadLast<L>(w + c * w_stride + i * L::kBytes, k - i);
+      b[c] = load_last<L>(w + c * w_stride + i * L::kBytes, k - i);
     for (size_t r = 0; r < kRows; ++r) {
-      const V32 a = LoadLast<LoadF32>(reinterpret_cast<const uint8_t*>(x + r * k + i), k - i);
+      const V32 a = load_last<LoadF32>(reinterpret_cast<const uint8_t*>(x + r * k + i), k - i);
       for (size_t c = 0; c < kColumns; ++c) sum[r][c] = hn::MulAdd(a, b[c], sum[r][c]);
     }
   }
   for (size_t r = 0; r < kRows; ++r)
-    for (size_t c = 0; c < kColumns; ++c) out[r * stride + c] = Total(sum[r][c]);
+    for (size_t c = 0; c < kColumns; ++c) out[r * stride + c] = total_of(sum[r][c]);
 }
 
 template <size_t kColumns, class L>
-HWY_INLINE void DotColumns(const float* x, size_t rows, const uint8_t* w, size_t k, float* out,
-                           size_t stride) {
+HWY_INLINE void dot_columns(const float* x, size_t rows, const uint8_t* w, size_t k, float* out,
+                            size_t stride) {
   static_assert(kTileRows == 4);
   size_t r = 0;
-  for (; r + 4 <= rows; r += 4) DotTile<4, kColumns, L>(x + r * k, w, k, out + r * stride, stride);
-  for (; r < rows; ++r) DotTile<1, kColumns, L>(x + r * k, w, k, out + r * stride, stride);
+  for (; r + 4 <= rows; r += 4) dot_tile<4, kColumns, L>(x + r * k, w, k, out + r * stride, stride);
+  for (; r < rows; ++r) dot_tile<1, kColumns, L>(x + r * k, w, k, out + r * stride, stride);
 }
 
 template <class L>
-void DotProductsWith(const float* x, size_t rows, const uint8_t* w, size_t columns, size_t k,
-                     float* out, size_t stride) {
+void dot_products_with(const float* x, size_t rows, const uint8_t* w, size_t columns, size_t k,
+                       float* out, size_t stride) {
   // Stored halves that meet many rows are widened once, not once for each group of rows.
   constexpr bool kNarrow = L::kBytes < sizeof(float);
   std::vector<float> wide;
@@ -192,26 +192,26 @@ void DotProductsWith(const float* x, size_t rows, const uint8_t* w, size_t colum
   for (; c + kTileColumns <= columns; c += kTileColumns) {
     const uint8_t* at = w + c * k * L::kBytes;
     if (wide.empty()) {
-      DotColumns<kTileColumns, L>(x, rows, at, k, out + c, stride);
+      dot_columns<kTileColumns, L>(x, rows, at, k, out + c, stride);
     } else {
-      WidenWith<L>(at, kTileColumns * k, wide.data());
-      DotColumns<kTileColumns, LoadF32>(x, rows, reinterpret_cast<const uint8_t*>(wide.data()), k,
-                                        out + c, stride);
+      widen_with<L>(at, kTileColumns * k, wide.data());
+      dot_columns<kTileColumns, LoadF32>(x, rows, reinterpret_cast<const uint8_t*>(wide.data()), k,
+                                         out + c, stride);
     }
   }
-  for (; c < columns; ++c) DotColumns<1, L>(x, rows, w + c * k * L::kBytes, k, out + c, stride);
+  for (; c < columns; ++c) dot_columns<1, L>(x, rows, w + c * k * L::kBytes, k, out + c, stride);
 }
 
-void DotProductsAll(const float* x, size_t rows, DataType dtype, const void* w, size_t columns,
-                    size_t k, float* out, size_t stride) {
-  WithLoader(dtype, [&](auto loader) {
-    DotProductsWith<decltype(loader)>(x, rows, static_cast<const uint8_t*>(w), columns, k, out,
-                                      stride);
+void dot_products_all(const float* x, size_t rows, DataType dtype, const void* w, size_t columns,
+                      size_t k, float* out, size_t stride) {
+  with_loader(dtype, [&](auto loader) {
+    dot_products_with<decltype(loader)>(x, rows, static_cast<const uint8_t*>(w), columns, k, out,
+                                        stride);
   });
 }
 
 template <size_t kColumns>
-HWY_INLINE void DotInt8Columns(const int8_t* x, const int8_t* w, size_t k, int32_t* out) {
+HWY_INLINE void dot_int8_columns(const int8_t* x, const int8_t* w, size_t k, int32_t* out) {
   const hn::ScalableTag<int16_t> d16;
   const hn::Rebind<int8_t, decltype(d16)> d8;
   const hn::ScalableTag<int32_t> d32;
@@ -234,29 +234,29 @@ HWY_INLINE void DotInt8Columns(const int8_t* x, const int8_t* w, size_t k, int32
   }
 }
 
-void DotProductsInt8All(const int8_t* x, size_t rows, const int8_t* w, size_t columns, size_t k,
-                        int32_t* out, size_t stride) {
+void dot_products_int8_all(const int8_t* x, size_t rows, const int8_t* w, size_t columns, size_t k,
+                           int32_t* out, size_t stride) {
   size_t c = 0;
   for (; c + kTileColumns <= columns; c += kTileColumns)
     for (size_t r = 0; r < rows; ++r)
-      DotInt8Columns<kTileColumns>(x + r * k, w + c * k, k, out + r * stride + c);
+      dot_int8_columns<kTileColumns>(x + r * k, w + c * k, k, out + r * stride + c);
   for (; c < columns; ++c)
     for (size_t r = 0; r < rows; ++r)
-      DotInt8Columns<1>(x + r * k, w + c * k, k, out + r * stride + c);
+      dot_int8_columns<1>(x + r * k, w + c * k, k, out + r * stride + c);
 }
 
-void DotRowsAll(const float* q, size_t count, DataType dtype, const void* first,
-                size_t stride_bytes, size_t rows, float* out) {
-  WithLoader(dtype, [&](auto loader) {
+void dot_rows_all(const float* q, size_t count, DataType dtype, const void* first,
+                  size_t stride_bytes, size_t rows, float* out) {
+  with_loader(dtype, [&](auto loader) {
     const auto* at = static_cast<const uint8_t*>(first);
     for (size_t j = 0; j < rows; ++j)
-      DotTile<1, 1, decltype(loader)>(q, at + j * stride_bytes, count, out + j, 1);
+      dot_tile<1, 1, decltype(loader)>(q, at + j * stride_bytes, count, out + j, 1);
   });
 }
 
-void AddWeightedRowsAll(const float* weight, DataType dtype, const void* first, size_t stride_bytes,
-                        size_t rows, size_t count, float* sum) {
-  WithLoader(dtype, [&](auto loader) {
+void add_weighted_rows_all(const float* weight, DataType dtype, const void* first,
+                           size_t stride_bytes, size_t rows, size_t count, float* sum) {
+  with_loader(dtype, [&](auto loader) {
     using L = decltype(loader);
     const F32 d;
     const size_t lanes = hn::Lanes(d);
@@ -265,15 +265,15 @@ void AddWeightedRowsAll(const float* weight, DataType dtype, const void* first, 
     for (; i + lanes <= count; i += lanes) {
       V32 total = hn::LoadU(d, sum + i);
       for (size_t j = 0; j < rows; ++j)
-        total = hn::MulAdd(hn::Set(d, weight[j]), L::Load(at + j * stride_bytes + i * L::kBytes),
+        total = hn::MulAdd(hn::Set(d, weight[j]), L::load(at + j * stride_bytes + i * L::kBytes),
                            total);
       hn::StoreU(total, d, sum + i);
     }
     if (i == count) return;
-    V32 total = LoadLast<LoadF32>(reinterpret_cast<const uint8_t*>(sum + i), count - i);
+    V32 total = load_last<LoadF32>(reinterpret_cast<const uint8_t*>(sum + i), count - i);
     for (size_t j = 0; j < rows; ++j)
       total = hn::MulAdd(hn::Set(d, weight[j]),
-                         LoadLast<L>(at + j * stride_bytes + i * L::kBytes, count - i), total);
+                         load_last<L>(at + j * stride_bytes + i * L::kBytes, count - i), total);
     float last[HWY_MAX_BYTES / sizeof(float)];
     hn::StoreU(total, d, last);
     std::memcpy(sum + i, last, (count - i) * sizeof(float));
@@ -281,7 +281,7 @@ void AddWeightedRowsAll(const float* weight, DataType dtype, const void* first, 
 }
 
 // Highway's own gives 0 for NaN and nothing sensible beyond 104.
-HWY_INLINE V32 SafeExp(V32 x) {
+HWY_INLINE V32 safe_exp(V32 x) {
   const F32 d;
   const auto limit = hn::Set(d, 88.8f);  // e to it exceeds the largest float
   const auto usual = hn::Exp(d, hn::Min(x, limit));
@@ -289,32 +289,32 @@ HWY_INLINE V32 SafeExp(V32 x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(x, limit), infinity, usual));
 }
 
-float ExpAndSumAll(float* x, size_t count, float shift) {
+float exp_and_sum_all(float* x, size_t count, float shift) {
   const F32 d;
   const size_t lanes = hn::Lanes(d);
   const auto by = hn::Set(d, shift);
   V32 sum = hn::Zero(d);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    const V32 e = SafeExp(hn::Sub(hn::LoadU(d, x + i), by));
+    const V32 e = safe_exp(hn::Sub(hn::LoadU(d, x + i), by));
     hn::StoreU(e, d, x + i);
     sum = hn::Add(sum, e);
   }
-  float total = Total(sum);
+  float total = total_of(sum);
   if (i < count) {
     float last[HWY_MAX_BYTES / sizeof(float)] = {};
     std::memcpy(last, x + i, (count - i) * sizeof(float));
-    hn::StoreU(SafeExp(hn::Sub(hn::LoadU(d, last), by)), d, last);
+    hn::StoreU(safe_exp(hn::Sub(hn::LoadU(d, last), by)), d, last);
     for (size_t j = i; j < count; ++j) total += x[j] = last[j - i];
   }
   return total;
 }
 
-void SwishAll(float* x, size_t count, float scale) {
+void swish_all(float* x, size_t count, float scale) {
   const F32 d;
   const size_t lanes = hn::Lanes(d);
   const auto apply = [&](V32 v) {
-    const V32 e = SafeExp(hn::Mul(v, hn::Set(d, -scale)));
+    const V32 e = safe_exp(hn::Mul(v, hn::Set(d, -scale)));
     return hn::Div(v, hn::Add(hn::Set(d, 1.0f), e));
   };
   size_t i = 0;
@@ -326,9 +326,9 @@ void SwishAll(float* x, size_t count, float scale) {
   std::memcpy(x + i, last, (count - i) * sizeof(float));
 }
 
-float SumOfSquaresAll(const float* x, size_t count) {
+float sum_of_squares_all(const float* x, size_t count) {
   float out = 0;
-  DotTile<1, 1, LoadF32>(x, reinterpret_cast<const uint8_t*>(x), count, &out, 1);
+  dot_tile<1, 1, LoadF32>(x, reinterpret_cast<const uint8_t*>(x), count, &out, 1);
   return out;
 }
 
@@ -338,45 +338,47 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace atb::kernels {
 
-HWY_EXPORT(WidenAll);
-HWY_EXPORT(NarrowAll);
-HWY_EXPORT(DotProductsAll);
-HWY_EXPORT(DotProductsInt8All);
-HWY_EXPORT(DotRowsAll);
-HWY_EXPORT(AddWeightedRowsAll);
-HWY_EXPORT(ExpAndSumAll);
-HWY_EXPORT(SwishAll);
-HWY_EXPORT(SumOfSquaresAll);
+HWY_EXPORT(widen_all);
+HWY_EXPORT(narrow_all);
+HWY_EXPORT(dot_products_all);
+HWY_EXPORT(dot_products_int8_all);
+HWY_EXPORT(dot_rows_all);
+HWY_EXPORT(add_weighted_rows_all);
+HWY_EXPORT(exp_and_sum_all);
+HWY_EXPORT(swish_all);
+HWY_EXPORT(sum_of_squares_all);
 
-void Widen(DataType dtype, const void* from, size_t count, float* to) {
-  HWY_DYNAMIC_DISPATCH(WidenAll)(dtype, from, count, to);
+void widen(DataType dtype, const void* from, size_t count, float* to) {
+  HWY_DYNAMIC_DISPATCH(widen_all)(dtype, from, count, to);
 }
-void Narrow(const float* from, size_t count, DataType dtype, void* to) {
-  HWY_DYNAMIC_DISPATCH(NarrowAll)(from, count, dtype, to);
+void narrow(const float* from, size_t count, DataType dtype, void* to) {
+  HWY_DYNAMIC_DISPATCH(narrow_all)(from, count, dtype, to);
 }
-void DotProducts(const float* x, size_t rows, DataType dtype, const void* w, size_t columns,
-                 size_t k, float* out, size_t out_stride) {
-  HWY_DYNAMIC_DISPATCH(DotProductsAll)(x, rows, dtype, w, columns, k, out, out_stride);
+void dot_products(const float* x, size_t rows, DataType dtype, const void* w, size_t columns,
+                  size_t k, float* out, size_t out_stride) {
+  HWY_DYNAMIC_DISPATCH(dot_products_all)(x, rows, dtype, w, columns, k, out, out_stride);
 }
-void DotProductsInt8(const int8_t* x, size_t rows, const int8_t* w, size_t columns, size_t k,
-                     int32_t* out, size_t out_stride) {
-  HWY_DYNAMIC_DISPATCH(DotProductsInt8All)(x, rows, w, columns, k, out, out_stride);
+void dot_products_int8(const int8_t* x, size_t rows, const int8_t* w, size_t columns, size_t k,
+                       int32_t* out, size_t out_stride) {
+  HWY_DYNAMIC_DISPATCH(dot_products_int8_all)(x, rows, w, columns, k, out, out_stride);
 }
-void DotRows(const float* q, size_t count, DataType dtype, const void* first_row,
-             size_t stride_bytes, size_t rows, float* out) {
-  HWY_DYNAMIC_DISPATCH(DotRowsAll)(q, count, dtype, first_row, stride_bytes, rows, out);
+void dot_rows(const float* q, size_t count, DataType dtype, const void* first_row,
+              size_t stride_bytes, size_t rows, float* out) {
+  HWY_DYNAMIC_DISPATCH(dot_rows_all)(q, count, dtype, first_row, stride_bytes, rows, out);
 }
-void AddWeightedRows(const float* weight, DataType dtype, const void* first_row,
-                     size_t stride_bytes, size_t rows, size_t count, float* sum) {
-  HWY_DYNAMIC_DISPATCH(AddWeightedRowsAll)
+void add_weighted_rows(const float* weight, DataType dtype, const void* first_row,
+                       size_t stride_bytes, size_t rows, size_t count, float* sum) {
+  HWY_DYNAMIC_DISPATCH(add_weighted_rows_all)
   (weight, dtype, first_row, stride_bytes, rows, count, sum);
 }
-float ExpAndSum(float* x, size_t count, float shift) {
-  return HWY_DYNAMIC_DISPATCH(ExpAndSumAll)(x, count, shift);
+float exp_and_sum(float* x, size_t count, float shift) {
+  return HWY_DYNAMIC_DISPATCH(exp_and_sum_all)(x, count, shift);
 }
-void Swish(float* x, size_t count, float scale) { HWY_DYNAMIC_DISPATCH(SwishAll)(x, count, scale); }
-float SumOfSquares(const float* x, size_t count) {
-  return HWY_DYNAMIC_DISPATCH(SumOfSquaresAll)(x, count);
+void swish(float* x, size_t count, float scale) {
+  HWY_DYNAMIC_DISPATCH(swish_all)(x, count, scale);
+}
+float sum_of_squares(const float* x, size_t count) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_squares_all)(x, count);
 }
 
 }  // namespace atb::kernels

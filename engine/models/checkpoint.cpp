@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxIndexBytes = size_t{64} << 20;
 
-bool StoredType(ait::DType dtype, DataType& out) {
+bool stored_type(ait::DType dtype, DataType& out) {
   switch (dtype) {
     case ait::DType::kFloat32:
       out = DataType::kFloat;
@@ -41,7 +41,7 @@ bool StoredType(ait::DType dtype, DataType& out) {
 }
 
 // The shard names of an index file.
-Result<std::set<std::string>> ReadIndex(const std::string& path) {
+Result<std::set<std::string>> read_index(const std::string& path) {
   auto file = ait::MappedFile::open(path);
   if (!file) return fail(file.error());
   const auto bytes = (*file)->bytes();
@@ -65,11 +65,11 @@ Result<std::set<std::string>> ReadIndex(const std::string& path) {
 }
 
 // Rows of `outer` x `inner` elements, of which [begin, end) of the inner ones are taken.
-void CopyConverted(const uint8_t* from, DataType from_type, size_t outer, size_t inner,
-                   size_t begin, size_t end, DataType to_type, uint8_t* to) {
+void copy_converted(const uint8_t* from, DataType from_type, size_t outer, size_t inner,
+                    size_t begin, size_t end, DataType to_type, uint8_t* to) {
   const size_t count = end - begin;
-  const size_t from_bytes = ElementBytes(from_type), to_bytes = ElementBytes(to_type);
-  atb::kernels::ForRanges(outer, atb::kernels::GrainFor(count), [&](size_t first, size_t last) {
+  const size_t from_bytes = element_bytes(from_type), to_bytes = element_bytes(to_type);
+  atb::kernels::for_ranges(outer, atb::kernels::grain_for(count), [&](size_t first, size_t last) {
     std::vector<float> row(count);
     for (size_t r = first; r < last; ++r) {
       const uint8_t* source = from + (r * inner + begin) * from_bytes;
@@ -78,41 +78,41 @@ void CopyConverted(const uint8_t* from, DataType from_type, size_t outer, size_t
         std::memcpy(target, source, count * to_bytes);
         continue;
       }
-      atb::kernels::Widen(from_type, source, count, row.data());
-      atb::kernels::Narrow(row.data(), count, to_type, target);
+      atb::kernels::widen(from_type, source, count, row.data());
+      atb::kernels::narrow(row.data(), count, to_type, target);
     }
   });
 }
 
 }  // namespace
 
-Weight Allocate(const atb::TensorDesc& desc) {
-  const uint64_t bytes = atb::Aligned(std::max<uint64_t>(1, desc.Bytes()));
+Weight allocate(const atb::TensorDesc& desc) {
+  const uint64_t bytes = atb::aligned(std::max<uint64_t>(1, desc.bytes()));
   std::shared_ptr<void> memory(std::aligned_alloc(atb::kAlignmentBytes, bytes), std::free);
   if (!memory) throw std::bad_alloc();
   std::memset(memory.get(), 0, bytes);
   return {{desc, memory.get()}, memory};
 }
 
-Result<Checkpoint> Checkpoint::Open(const std::string& folder) {
+Result<Checkpoint> Checkpoint::open(const std::string& folder) {
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
   const std::string index = folder + "/model.safetensors.index.json";
   std::error_code ignored;
   if (std::filesystem::exists(index, ignored)) {
-    auto shards = ReadIndex(index);
+    auto shards = read_index(index);
     if (!shards) return fail(shards.error());
     for (const std::string& shard : *shards)
-      if (auto added = checkpoint.AddFile(std::string(folder).append("/").append(shard)); !added)
+      if (auto added = checkpoint.add_file(std::string(folder).append("/").append(shard)); !added)
         return fail(added.error());
     return checkpoint;
   }
-  if (auto added = checkpoint.AddFile(folder + "/model.safetensors"); !added)
+  if (auto added = checkpoint.add_file(folder + "/model.safetensors"); !added)
     return fail(added.error());
   return checkpoint;
 }
 
-Result<void> Checkpoint::AddFile(const std::string& path) {
+Result<void> Checkpoint::add_file(const std::string& path) {
   auto file = ait::formats::open_tensor_file(path);
   if (!file) return fail(file.error());
   for (size_t i = 0; i < (*file)->size(); ++i) where_[(*file)->name(i)] = {files_.size(), i};
@@ -121,7 +121,7 @@ Result<void> Checkpoint::AddFile(const std::string& path) {
   return {};
 }
 
-Result<Weight> Checkpoint::Load(const std::string& name, const atb::Dims& shape, DataType dtype,
+Result<Weight> Checkpoint::load(const std::string& name, const atb::Dims& shape, DataType dtype,
                                 const Slice& slice) const {
   const auto found = where_.find(name);
   if (found == where_.end())
@@ -134,11 +134,11 @@ Result<Weight> Checkpoint::Load(const std::string& name, const atb::Dims& shape,
     return Error(ErrorCode::kUnsupported, path) << "weight \"" << name << "\" is ";
   };
   DataType stored;
-  if (!StoredType(tensor->dtype(), stored))
+  if (!stored_type(tensor->dtype(), stored))
     return fail(wrong() << ait::name(tensor->dtype()) << ", not float32, float16 or bfloat16");
   if (!std::equal(shape.begin(), shape.end(), tensor->shape().begin(), tensor->shape().end()))
     return fail(wrong() << ait::shape_text(tensor->shape()) << " where config.json means ["
-                        << shape.Text() << "]");
+                        << shape.text() << "]");
   const auto view = tensor->view();
   if (!view.plain()) return fail(wrong() << "not stored row by row");
   const int64_t whole = shape.empty() ? 1 : shape[slice.dimension];
@@ -146,44 +146,45 @@ Result<Weight> Checkpoint::Load(const std::string& name, const atb::Dims& shape,
   atb::Dims cut = shape;
   if (!cut.empty()) cut[slice.dimension] = end - slice.begin;
   // What lies before the cut dimension is repeated, what lies behind it moves as one.
-  const auto tail = static_cast<size_t>(shape.Count(slice.dimension + 1));
+  const auto tail = static_cast<size_t>(shape.count(slice.dimension + 1));
   const size_t outer = slice.dimension == 0 ? 1 : static_cast<size_t>(shape[0]);
   const auto* from = reinterpret_cast<const uint8_t*>(view.data);
   const auto offset = static_cast<size_t>(slice.begin) * tail;
   const auto address = reinterpret_cast<uintptr_t>(from);
-  if (stored == dtype && outer == 1 && address % ElementBytes(dtype) == 0)
+  if (stored == dtype && outer == 1 && address % element_bytes(dtype) == 0)
     // Never written through: weights are inputs only.
-    return Weight{{{dtype, cut}, const_cast<uint8_t*>(from) + offset * ElementBytes(dtype)},
+    return Weight{{{dtype, cut}, const_cast<uint8_t*>(from) + offset * element_bytes(dtype)},
                   tensor->owner()};
-  Weight weight = Allocate({dtype, cut});
+  Weight weight = allocate({dtype, cut});
   const auto count = static_cast<size_t>(end - slice.begin) * tail;
   if (outer == 1) {
     // One long row would be one task: cut it along the first dimension.
     const auto rows = static_cast<size_t>(cut.empty() ? 1 : cut[0]);
-    CopyConverted(from + offset * ElementBytes(stored), stored, rows, tail, 0, tail, dtype,
-                  weight.tensor.As<uint8_t>());
+    copy_converted(from + offset * element_bytes(stored), stored, rows, tail, 0, tail, dtype,
+                   weight.tensor.as<uint8_t>());
   } else {
-    CopyConverted(from, stored, outer, static_cast<size_t>(whole) * tail, offset, offset + count,
-                  dtype, weight.tensor.As<uint8_t>());
+    copy_converted(from, stored, outer, static_cast<size_t>(whole) * tail, offset, offset + count,
+                   dtype, weight.tensor.as<uint8_t>());
   }
   return weight;
 }
 
-std::pair<Weight, Weight> QuantiseRows(const Weight& weight) {
+std::pair<Weight, Weight> quantise_rows(const Weight& weight) {
   const atb::Dims& dims = weight.tensor.desc.dims;
   const auto columns = static_cast<size_t>(dims[1]);
   const DataType dtype = weight.tensor.desc.dtype;
-  Weight quantised = Allocate({DataType::kInt8, dims});
-  Weight scales = Allocate({DataType::kFloat, {dims[0]}});
-  atb::kernels::ForRanges(
-      static_cast<size_t>(dims[0]), atb::kernels::GrainFor(columns), [&](size_t begin, size_t end) {
+  Weight quantised = allocate({DataType::kInt8, dims});
+  Weight scales = allocate({DataType::kFloat, {dims[0]}});
+  atb::kernels::for_ranges(
+      static_cast<size_t>(dims[0]), atb::kernels::grain_for(columns),
+      [&](size_t begin, size_t end) {
         std::vector<float> row(columns);
         for (size_t r = begin; r < end; ++r) {
-          atb::kernels::Widen(dtype,
-                              weight.tensor.As<uint8_t>() + r * columns * ElementBytes(dtype),
+          atb::kernels::widen(dtype,
+                              weight.tensor.as<uint8_t>() + r * columns * element_bytes(dtype),
                               columns, row.data());
-          scales.tensor.As<float>()[r] = atb::kernels::QuantiseRow(
-              row.data(), columns, quantised.tensor.As<int8_t>() + r * columns);
+          scales.tensor.as<float>()[r] = atb::kernels::quantise_row(
+              row.data(), columns, quantised.tensor.as<int8_t>() + r * columns);
         }
       });
   return {quantised, scales};

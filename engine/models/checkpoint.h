@@ -30,11 +30,11 @@ struct Slice {
 
 class Checkpoint {
  public:
-  static ait::Result<Checkpoint> Open(const std::string& folder);
+  static ait::Result<Checkpoint> open(const std::string& folder);
 
-  bool Has(const std::string& name) const { return where_.contains(name); }
+  bool has(const std::string& name) const { return where_.contains(name); }
   // The named weight, which must have this shape, as `dtype` (floating), cut to `slice`.
-  ait::Result<Weight> Load(const std::string& name, const atb::Dims& shape, atb::DataType dtype,
+  ait::Result<Weight> load(const std::string& name, const atb::Dims& shape, atb::DataType dtype,
                            const Slice& slice = {}) const;
 
  private:
@@ -47,13 +47,13 @@ class Checkpoint {
   std::vector<std::unique_ptr<ait::formats::TensorFile>> files_;
   std::map<std::string, Place> where_;
 
-  ait::Result<void> AddFile(const std::string& path);
+  ait::Result<void> add_file(const std::string& path);
 };
 
 // Memory for a tensor, aligned and filled with zeros.
-Weight Allocate(const atb::TensorDesc& desc);
+Weight allocate(const atb::TensorDesc& desc);
 
 // A two-dimensional weight as int8 with one scale for each row: {weight, scales fp32}.
-std::pair<Weight, Weight> QuantiseRows(const Weight& weight);
+std::pair<Weight, Weight> quantise_rows(const Weight& weight);
 
 }  // namespace atb_speed

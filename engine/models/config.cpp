@@ -28,51 +28,51 @@ class Fields {
   Fields(const Json& json, std::optional<Error>& error, std::string path)
       : json_(json), error_(error), path_(std::move(path)) {}
 
-  void Wrong(const char* key, const char* expected) const {
-    Fail(Error(ErrorCode::kUnsupported) << "\"" << key << "\" should be " << expected);
+  void wrong(const char* key, const char* expected) const {
+    fail(Error(ErrorCode::kUnsupported) << "\"" << key << "\" should be " << expected);
   }
-  void Fail(Error error) const {
+  void fail(Error error) const {
     if (!error_) error_ = std::move(error.set_path(path_));
   }
-  bool Has(const char* key) const { return json_.contains(key) && !json_[key].is_null(); }
+  bool has(const char* key) const { return json_.contains(key) && !json_[key].is_null(); }
 
   // `missing` stands for an absent key; 0 says that it must be there.
-  int64_t Size(const char* key, int64_t missing) const {
-    if (!Has(key)) {
-      if (missing == 0) Wrong(key, "there");
+  int64_t size(const char* key, int64_t missing) const {
+    if (!has(key)) {
+      if (missing == 0) wrong(key, "there");
       return std::max<int64_t>(1, missing);
     }
     const Json& value = json_[key];
     if (value.is_number_integer() && value.get<int64_t>() > 0 &&
         value.get<int64_t>() <= kLargestSize)
       return value.get<int64_t>();
-    Wrong(key, "a positive integer of a possible size");
+    wrong(key, "a positive integer of a possible size");
     return 1;
   }
   // For what does not matter enough to fail.
-  int64_t IntegerOr(const char* key, int64_t otherwise) const {
-    return Has(key) && json_[key].is_number_integer() ? json_[key].get<int64_t>() : otherwise;
+  int64_t integer_or(const char* key, int64_t otherwise) const {
+    return has(key) && json_[key].is_number_integer() ? json_[key].get<int64_t>() : otherwise;
   }
-  double Number(const char* key, double missing) const {
-    if (!Has(key)) return missing;
+  double number(const char* key, double missing) const {
+    if (!has(key)) return missing;
     if (json_[key].is_number() && std::isfinite(json_[key].get<double>()))
       return json_[key].get<double>();
-    Wrong(key, "a number");
+    wrong(key, "a number");
     return missing;
   }
-  bool Flag(const char* key, bool missing) const {
-    if (!Has(key)) return missing;
+  bool flag(const char* key, bool missing) const {
+    if (!has(key)) return missing;
     if (json_[key].is_boolean()) return json_[key].get<bool>();
-    Wrong(key, "true or false");
+    wrong(key, "true or false");
     return missing;
   }
-  std::string Text(const char* key) const {
-    return Has(key) && json_[key].is_string() ? json_[key].get<std::string>() : std::string();
+  std::string text(const char* key) const {
+    return has(key) && json_[key].is_string() ? json_[key].get<std::string>() : std::string();
   }
-  Fields Inside(const char* key) const {
+  Fields inside(const char* key) const {
     static const Json kNothing = Json::object();
     if (json_[key].is_object()) return {json_[key], error_, path_};
-    Wrong(key, "an object");
+    wrong(key, "an object");
     return {kNothing, error_, path_};
   }
 
@@ -83,88 +83,88 @@ class Fields {
 };
 
 // Older files say "rope_theta" beside "rope_scaling", newer ones put all into "rope_parameters".
-RopeConfig ReadRope(const Fields& fields) {
+RopeConfig read_rope(const Fields& fields) {
   RopeConfig rope;
-  rope.theta = fields.Number("rope_theta", rope.theta);
-  const char* key = fields.Has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  if (fields.Has(key)) {
-    const Fields scaling = fields.Inside(key);
-    rope.theta = scaling.Number("rope_theta", rope.theta);
-    std::string kind = scaling.Text("rope_type");
-    if (kind.empty()) kind = scaling.Text("type");
+  rope.theta = fields.number("rope_theta", rope.theta);
+  const char* key = fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  if (fields.has(key)) {
+    const Fields scaling = fields.inside(key);
+    rope.theta = scaling.number("rope_theta", rope.theta);
+    std::string kind = scaling.text("rope_type");
+    if (kind.empty()) kind = scaling.text("type");
     if (kind == "linear")
       rope.kind = RopeKind::kLinear;
     else if (kind == "llama3")
       rope.kind = RopeKind::kLlama3;
     else if (!kind.empty() && kind != "default")
-      fields.Fail(Error(ErrorCode::kUnsupported)
+      fields.fail(Error(ErrorCode::kUnsupported)
                   << "rope type \"" << ait::printable(kind) << "\" is not known here, only "
                   << "default, linear and llama3");
-    rope.factor = scaling.Number("factor", rope.factor);
-    rope.low_freq_factor = scaling.Number("low_freq_factor", rope.low_freq_factor);
-    rope.high_freq_factor = scaling.Number("high_freq_factor", rope.high_freq_factor);
+    rope.factor = scaling.number("factor", rope.factor);
+    rope.low_freq_factor = scaling.number("low_freq_factor", rope.low_freq_factor);
+    rope.high_freq_factor = scaling.number("high_freq_factor", rope.high_freq_factor);
     rope.original_positions =
-        scaling.Number("original_max_position_embeddings", rope.original_positions);
-    if (scaling.Number("partial_rotary_factor", 1) != 1) fields.Wrong("partial_rotary_factor", "1");
+        scaling.number("original_max_position_embeddings", rope.original_positions);
+    if (scaling.number("partial_rotary_factor", 1) != 1) fields.wrong("partial_rotary_factor", "1");
   }
   if (rope.theta <= 0 || rope.factor <= 0 || rope.low_freq_factor <= 0 ||
       rope.high_freq_factor <= rope.low_freq_factor || rope.original_positions <= 0)
-    fields.Wrong(key, "made of positive numbers, the high factor above the low one");
+    fields.wrong(key, "made of positive numbers, the high factor above the low one");
   return rope;
 }
 
-void ReadFamily(const Fields& fields, LlamaConfig& config) {
-  config.model_type = fields.Text("model_type");
+void read_family(const Fields& fields, LlamaConfig& config) {
+  config.model_type = fields.text("model_type");
   if (config.model_type == "llama") {
-    config.qkv_bias = config.output_bias = fields.Flag("attention_bias", false);
-    config.mlp_bias = fields.Flag("mlp_bias", false);
+    config.qkv_bias = config.output_bias = fields.flag("attention_bias", false);
+    config.mlp_bias = fields.flag("mlp_bias", false);
     return;
   }
   bool window = false;
   if (config.model_type == "qwen2") {
     config.qkv_bias = true;
     // It names a window that it uses only where this says so.
-    window = fields.Flag("use_sliding_window", false);
+    window = fields.flag("use_sliding_window", false);
   } else if (config.model_type == "mistral") {
     window = true;
   } else {
-    fields.Fail(Error(ErrorCode::kUnsupported)
+    fields.fail(Error(ErrorCode::kUnsupported)
                 << "model type \"" << ait::printable(config.model_type)
                 << "\" is not known here, only llama, qwen2 and mistral");
   }
-  if (window && fields.Has("sliding_window"))
-    config.sliding_window = fields.Size("sliding_window", 0);
+  if (window && fields.has("sliding_window"))
+    config.sliding_window = fields.size("sliding_window", 0);
 }
 
-LlamaConfig ReadFields(const Fields& fields) {
+LlamaConfig read_fields(const Fields& fields) {
   LlamaConfig config;
-  ReadFamily(fields, config);
-  if (const auto act = fields.Text("hidden_act"); !act.empty() && act != "silu")
-    fields.Wrong("hidden_act", "silu");
-  config.hidden = fields.Size("hidden_size", 0);
-  config.intermediate = fields.Size("intermediate_size", 0);
-  config.layers = fields.Size("num_hidden_layers", 0);
-  config.heads = fields.Size("num_attention_heads", 0);
-  config.kv_heads = fields.Size("num_key_value_heads", config.heads);
-  config.vocabulary = fields.Size("vocab_size", 0);
-  config.max_positions = fields.Size("max_position_embeddings", 2048);
+  read_family(fields, config);
+  if (const auto act = fields.text("hidden_act"); !act.empty() && act != "silu")
+    fields.wrong("hidden_act", "silu");
+  config.hidden = fields.size("hidden_size", 0);
+  config.intermediate = fields.size("intermediate_size", 0);
+  config.layers = fields.size("num_hidden_layers", 0);
+  config.heads = fields.size("num_attention_heads", 0);
+  config.kv_heads = fields.size("num_key_value_heads", config.heads);
+  config.vocabulary = fields.size("vocab_size", 0);
+  config.max_positions = fields.size("max_position_embeddings", 2048);
   if (config.heads % config.kv_heads != 0)
-    fields.Wrong("num_attention_heads", "a multiple of num_key_value_heads");
-  if (!fields.Has("head_dim") && config.hidden % config.heads != 0)
-    fields.Wrong("hidden_size", "a multiple of num_attention_heads");
-  config.head_size = fields.Size("head_dim", std::max<int64_t>(1, config.hidden / config.heads));
-  if (config.head_size % 2 != 0) fields.Wrong("head_dim", "even");
-  config.epsilon = static_cast<float>(fields.Number("rms_norm_eps", 1e-6));
-  config.tied_embeddings = fields.Flag("tie_word_embeddings", false);
-  const int64_t pad = fields.IntegerOr("pad_token_id", 0);
+    fields.wrong("num_attention_heads", "a multiple of num_key_value_heads");
+  if (!fields.has("head_dim") && config.hidden % config.heads != 0)
+    fields.wrong("hidden_size", "a multiple of num_attention_heads");
+  config.head_size = fields.size("head_dim", std::max<int64_t>(1, config.hidden / config.heads));
+  if (config.head_size % 2 != 0) fields.wrong("head_dim", "even");
+  config.epsilon = static_cast<float>(fields.number("rms_norm_eps", 1e-6));
+  config.tied_embeddings = fields.flag("tie_word_embeddings", false);
+  const int64_t pad = fields.integer_or("pad_token_id", 0);
   if (pad >= 0 && pad < config.vocabulary) config.pad_token = pad;
-  config.rope = ReadRope(fields);
+  config.rope = read_rope(fields);
   return config;
 }
 
 }  // namespace
 
-Result<LlamaConfig> ReadConfig(const std::string& folder) {
+Result<LlamaConfig> read_config(const std::string& folder) {
   const std::string path = folder + "/config.json";
   auto file = ait::MappedFile::open(path);
   if (!file)
@@ -178,12 +178,12 @@ Result<LlamaConfig> ReadConfig(const std::string& folder) {
   const Json json = Json::parse(text, text + bytes.size(), nullptr, false);
   if (!json.is_object()) return fail(Error(ErrorCode::kCorrupt, path) << "is not a JSON object");
   std::optional<Error> error;
-  LlamaConfig config = ReadFields(Fields(json, error, path));
+  LlamaConfig config = read_fields(Fields(json, error, path));
   if (error) return fail(*std::move(error));
   return config;
 }
 
-std::vector<float> RopeFrequencies(const LlamaConfig& config) {
+std::vector<float> rope_frequencies(const LlamaConfig& config) {
   constexpr double kTwoPi = 6.283185307179586;
   const RopeConfig& rope = config.rope;
   std::vector<float> frequencies;

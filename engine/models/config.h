@@ -33,9 +33,9 @@ struct LlamaConfig {
 
 // Fails when the file is missing or broken, for other model types, and for variants that this
 // library does not compute (other activations, partial rotary embedding).
-ait::Result<LlamaConfig> ReadConfig(const std::string& folder);
+ait::Result<LlamaConfig> read_config(const std::string& folder);
 
 // Angle per position for each pair of a head: head_size / 2 numbers.
-std::vector<float> RopeFrequencies(const LlamaConfig& config);
+std::vector<float> rope_frequencies(const LlamaConfig& config);
 
 }  // namespace atb_speed

@@ -45,35 +45,35 @@ constexpr std::array<KindRow, 8> kKinds{{
 }};
 
 template <class T>
-bool ParseNumber(std::string_view text, T& value) {
+bool parse_number(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-Error Wrong(const std::string& text, const std::string& what) {
+Error wrong(const std::string& text, const std::string& what) {
   return Error(ErrorCode::kUsage) << "fault \"" << ait::printable(text) << "\" " << what;
 }
 
 // Applies one "key=value"; what is wrong with it, or nothing.
-std::string Set(Fault& fault, const KindRow& row, std::string_view key, std::string_view value) {
+std::string set(Fault& fault, const KindRow& row, std::string_view key, std::string_view value) {
   if (key == "layer")
-    return ParseNumber(value, fault.layer) && fault.layer >= 0 ? "" : "needs a layer number";
+    return parse_number(value, fault.layer) && fault.layer >= 0 ? "" : "needs a layer number";
   if (key == "index")
-    return ParseNumber(value, fault.index) && fault.index >= 0 ? "" : "needs an index from 0 on";
+    return parse_number(value, fault.index) && fault.index >= 0 ? "" : "needs an index from 0 on";
   if (key == "round") {
     int64_t round = 0;
     if (value == "all") {
       fault.round.reset();
       return "";
     }
-    if (!ParseNumber(value, round) || round < 0) return "needs a round number or all";
+    if (!parse_number(value, round) || round < 0) return "needs a round number or all";
     fault.round = round;
     return "";
   }
   if (key == "size") {
     if (row.size == 0) return "takes no size";
-    return ParseNumber(value, fault.size) && fault.size == fault.size ? ""
-                                                                      : "needs a number as size";
+    return parse_number(value, fault.size) && fault.size == fault.size ? ""
+                                                                       : "needs a number as size";
   }
   if (key == "op") {
     if (!row.kernel) return fmt::format("always concerns {}; leave out op", row.op);
@@ -87,7 +87,7 @@ std::string Set(Fault& fault, const KindRow& row, std::string_view key, std::str
 
 }  // namespace
 
-std::optional<atb::KernelFault> Fault::Kernel() const {
+std::optional<atb::KernelFault> Fault::kernel() const {
   switch (kind) {
     case FaultKind::kEpsilon:
       return atb::KernelFault{atb::KernelFault::Kind::kEpsilon, size};
@@ -102,7 +102,7 @@ std::optional<atb::KernelFault> Fault::Kernel() const {
   }
 }
 
-Result<Fault> ParseFault(const std::string& text) {
+Result<Fault> parse_fault(const std::string& text) {
   const size_t at = text.find('@');
   const std::string_view all(text);
   const std::string_view name = all.substr(0, at);
@@ -118,23 +118,23 @@ Result<Fault> ParseFault(const std::string& text) {
       const std::string_view part = rest.substr(0, comma);
       const size_t equals = part.find('=');
       if (equals == std::string_view::npos)
-        return fail(Wrong(text, "is not of the form KIND@key=value,key=value"));
-      if (auto problem = Set(fault, row, part.substr(0, equals), part.substr(equals + 1));
+        return fail(wrong(text, "is not of the form KIND@key=value,key=value"));
+      if (auto problem = set(fault, row, part.substr(0, equals), part.substr(equals + 1));
           !problem.empty())
-        return fail(Wrong(text, problem));
+        return fail(wrong(text, problem));
       rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
     }
     if (fault.kind == FaultKind::kPosition &&
         (std::fabs(fault.size) > kLargestShift || fault.size != std::floor(fault.size)))
-      return fail(Wrong(text, "needs a whole number of positions as size"));
+      return fail(wrong(text, "needs a whole number of positions as size"));
     if (fault.kind == FaultKind::kEpsilon && !fault.op.ends_with("Norm"))
-      return fail(Wrong(text, "needs a norm as op: only norms have an epsilon"));
+      return fail(wrong(text, "needs a norm as op: only norms have an epsilon"));
     return fault;
   }
-  return fail(Wrong(text, "is of no known kind; see --list-faults"));
+  return fail(wrong(text, "is of no known kind; see --list-faults"));
 }
 
-std::string FaultList() {
+std::string fault_list() {
   std::string list;
   for (const KindRow& row : kKinds) {
     list +=

@@ -1,6 +1,6 @@
 // Faults that a llama model can be given on purpose: what `ait-llama --fault` takes.
 //
-//   auto fault = ParseFault("epsilon@layer=3,op=RmsNorm,round=0,size=0.01");
+//   auto fault = parse_fault("epsilon@layer=3,op=RmsNorm,round=0,size=0.01");
 //
 // Kernel faults make one operation compute wrongly although its parameters are right; wiring faults
 // leave every operation right and connect them wrongly.
@@ -36,13 +36,13 @@ struct Fault {
   float size = 0;
 
   // The part that a kernel acts on; none for wiring faults.
-  std::optional<atb::KernelFault> Kernel() const;
-  bool InRound(int64_t wanted) const { return !round || *round == wanted; }
+  std::optional<atb::KernelFault> kernel() const;
+  bool in_round(int64_t wanted) const { return !round || *round == wanted; }
 };
 
-ATB_API ait::Result<Fault> ParseFault(const std::string& text);
+AIT_ATB_API ait::Result<Fault> parse_fault(const std::string& text);
 
 // One line for each kind: name, kind of fault, what it does, defaults.
-ATB_API std::string FaultList();
+AIT_ATB_API std::string fault_list();
 
 }  // namespace atb_speed

@@ -1,12 +1,12 @@
 // Graphs by the names of their tensors.
 //
 //   GraphBuilder mlp("Mlp", {"x", "gate.weight", …}, {"y"});
-//   mlp.Add("LinearOperation", R"({"hasBias":false})", {"x", "gate.weight"}, {"gate"});
+//   mlp.add("LinearOperation", R"({"hasBias":false})", {"x", "gate.weight"}, {"gate"});
 //   …
-//   auto graph = mlp.Build();
+//   auto graph = mlp.build();
 //
 // Names that are neither inputs nor outputs become internal tensors, in order of appearance. The
-// first thing that goes wrong is what Build returns.
+// first thing that goes wrong is what build() returns.
 #pragma once
 
 #include <map>
@@ -21,14 +21,14 @@ class GraphBuilder {
  public:
   GraphBuilder(std::string name, std::vector<std::string> inputs, std::vector<std::string> outputs);
 
-  void Add(const std::string& type, const std::string& param, const std::vector<std::string>& in,
+  void add(const std::string& type, const std::string& param, const std::vector<std::string>& in,
            const std::vector<std::string>& out, std::vector<atb::ReshapeFunc> reshape = {});
-  void Add(atb::CreateResult operation, const std::vector<std::string>& in,
+  void add(atb::CreateResult operation, const std::vector<std::string>& in,
            const std::vector<std::string>& out, std::vector<atb::ReshapeFunc> reshape = {});
-  atb::CreateResult Build();
+  atb::CreateResult build();
 
  private:
-  uint32_t Id(const std::string& name);
+  uint32_t id(const std::string& name);
 
   atb::GraphParam param_;
   std::map<std::string, uint32_t> ids_;

@@ -1,9 +1,9 @@
 // A llama-family model on one rank: prompts in, logits out.
 //
-//   auto model = Llama::Load("folder", {.type = ModelType::kFp16});
+//   auto model = Llama::load("folder", {.type = ModelType::kFp16});
 //   if (!model) return fail(model.error());
-//   auto logits = (*model)->Prefill({{1, 15, 7}, {2, 9}}, 8);  // room for 8 more tokens each
-//   logits = (*model)->Decode({next_of_first, next_of_second});
+//   auto logits = (*model)->prefill({{1, 15, 7}, {2, 9}}, 8);  // room for 8 more tokens each
+//   logits = (*model)->decode({next_of_first, next_of_second});
 //
 // Logits are batch x vocabulary, row-major, the last token of each sequence. Not for several
 // threads at once.
@@ -22,7 +22,7 @@
 namespace atb_speed {
 
 enum class ModelType : uint8_t { kFp32, kFp16, kBf16, kW8A8 };
-ATB_API ait::Result<ModelType> ParseModelType(const std::string& text);
+AIT_ATB_API ait::Result<ModelType> parse_model_type(const std::string& text);
 
 // How sequences of different length lie side by side in the prefill.
 enum class Padding : uint8_t {
@@ -38,9 +38,9 @@ struct LlamaOptions {
   std::vector<Fault> faults;
 };
 
-class ATB_API Llama {
+class AIT_ATB_API Llama {
  public:
-  static ait::Result<std::unique_ptr<Llama>> Load(const std::string& folder,
+  static ait::Result<std::unique_ptr<Llama>> load(const std::string& folder,
                                                   const LlamaOptions& options);
   ~Llama();
   Llama(const Llama&) = delete;
@@ -49,10 +49,10 @@ class ATB_API Llama {
   int64_t vocabulary() const;
 
   // Starts anew with these prompts and keeps room for `more_tokens` further ones of each.
-  ait::Result<std::vector<float>> Prefill(const std::vector<std::vector<int64_t>>& prompts,
+  ait::Result<std::vector<float>> prefill(const std::vector<std::vector<int64_t>>& prompts,
                                           size_t more_tokens);
   // One more token for each sequence.
-  ait::Result<std::vector<float>> Decode(const std::vector<int64_t>& tokens);
+  ait::Result<std::vector<float>> decode(const std::vector<int64_t>& tokens);
 
  private:
   class Impl;

@@ -15,10 +15,10 @@ struct LlamaWeights {
   std::vector<std::map<std::string, Weight>> layers;  // "q.weight", "input_norm", …
 };
 
-ait::Result<LlamaWeights> LoadWeights(const LlamaPlan& plan, const Checkpoint& checkpoint);
+ait::Result<LlamaWeights> load_weights(const LlamaPlan& plan, const Checkpoint& checkpoint);
 
 // The tensors of the key projection with every head moved to its neighbour's place.
-std::map<std::string, Weight> RolledKeyHeads(const LlamaPlan& plan,
-                                             const std::map<std::string, Weight>& layer);
+std::map<std::string, Weight> rolled_key_heads(const LlamaPlan& plan,
+                                               const std::map<std::string, Weight>& layer);
 
 }  // namespace atb_speed

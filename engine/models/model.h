@@ -1,8 +1,8 @@
 // A model: top-level operations that hand tensors to each other, run one after another.
 //
 //   Model model("LlamaPrefillModel", 0, {"tokens"}, {"logits"});
-//   model.AddWeight("embedding", tensor);
-//   model.AddNode(std::move(operation), {"embedding", "tokens"}, {"hidden"});
+//   model.add_weight("embedding", tensor);
+//   model.add_node(std::move(operation), {"embedding", "tokens"}, {"hidden"});
 //   std::vector<atb::Tensor> out;
 //   auto status = model.Execute({tokens}, out, context);  // out lives until the next Execute
 //
@@ -24,17 +24,17 @@ class Model {
   Model(std::string name, size_t order, std::vector<std::string> inputs,
         std::vector<std::string> outputs);
 
-  void AddWeight(const std::string& name, const atb::Tensor& tensor);
+  void add_weight(const std::string& name, const atb::Tensor& tensor);
   // Another tensor for a weight that was added before.
-  void SetWeight(const std::string& name, const atb::Tensor& tensor);
-  void AddNode(std::unique_ptr<atb::Operation> operation, const std::vector<std::string>& in,
-               const std::vector<std::string>& out);
+  void set_weight(const std::string& name, const atb::Tensor& tensor);
+  void add_node(std::unique_ptr<atb::Operation> operation, const std::vector<std::string>& in,
+                const std::vector<std::string>& out);
 
-  atb::Operation& NodeOperation(size_t node) { return *nodes_[node].operation; }
+  atb::Operation& node_operation(size_t node) { return *nodes_[node].operation; }
 
-  // Gives one node another tensor as one of its inputs, until ClearOverrides: for wiring faults.
-  void Override(size_t node, size_t input, const atb::Tensor& tensor);
-  void ClearOverrides() { overrides_.clear(); }
+  // Gives one node another tensor as one of its inputs, until clear_overrides: for wiring faults.
+  void override_input(size_t node, size_t input, const atb::Tensor& tensor);
+  void clear_overrides() { overrides_.clear(); }
 
   atb::Status Execute(const std::vector<atb::Tensor>& in, std::vector<atb::Tensor>& out,
                       atb::Context& context);
@@ -54,11 +54,11 @@ class Model {
     uint64_t bytes = 0;
   };
 
-  Place PlaceOf(const std::string& name);
-  atb::Status RunNode(size_t node, const std::vector<atb::Tensor>& in, atb::Context& context);
-  const atb::Tensor& TensorAt(const Place& place, const std::vector<atb::Tensor>& in) const;
-  static void* Reserve(Buffer& buffer, uint64_t bytes);
-  std::string Topology() const;
+  Place place_of(const std::string& name);
+  atb::Status run_node(size_t node, const std::vector<atb::Tensor>& in, atb::Context& context);
+  const atb::Tensor& tensor_at(const Place& place, const std::vector<atb::Tensor>& in) const;
+  static void* reserve(Buffer& buffer, uint64_t bytes);
+  std::string topology() const;
 
   std::string name_;
   size_t order_;

@@ -26,17 +26,17 @@ struct ActivationParam {
   int64_t activationType = 0, dim = -1, geluMode = 0;
   float scale = 1;
 
-  void Visit(ParamFields& fields) {
-    fields.Field("activationType", activationType);
-    fields.Field("scale", scale);
-    fields.Field("dim", dim);
-    fields.Field("geluMode", geluMode);
+  void visit(ParamFields& fields) {
+    fields.field("activationType", activationType);
+    fields.field("scale", scale);
+    fields.field("dim", dim);
+    fields.field("geluMode", geluMode);
   }
-  Status Check() const {
+  Status check() const {
     if (activationType < kRelu || activationType > kFasterGelu || activationType == 7)
-      return InvalidParam("activationType is 1 to 6, 8 or 9");
-    if (dim != -1) return InvalidParam("dim is -1, the last one");
-    if (geluMode != 0 && geluMode != 1) return InvalidParam("geluMode is 0 (tanh) or 1 (erf)");
+      return invalid_param("activationType is 1 to 6, 8 or 9");
+    if (dim != -1) return invalid_param("dim is -1, the last one");
+    if (geluMode != 0 && geluMode != 1) return invalid_param("geluMode is 0 (tanh) or 1 (erf)");
     return {};
   }
 };
@@ -45,7 +45,7 @@ struct RowTiling {
   uint64_t rows, columns, out_columns;
 };
 
-void Gelu(float* x, size_t count, bool by_tanh) {
+void gelu(float* x, size_t count, bool by_tanh) {
   constexpr float kSqrt2OverPi = 0.79788456080286535588f;
   constexpr float kSqrtHalf = 0.70710678118654752440f;
   for (size_t i = 0; i < count; ++i) {
@@ -65,45 +65,45 @@ class ActivationOperation final : public ParamOperation<ActivationParam> {
 
   Status InferShape(const std::vector<TensorDesc>& in,
                     std::vector<TensorDesc>& out) const override {
-    if (!IsFloating(in[0].dtype) || in[0].dims.empty())
-      return InvalidTensor("ActivationOperation takes a floating tensor");
+    if (!is_floating(in[0].dtype) || in[0].dims.empty())
+      return invalid_tensor("ActivationOperation takes a floating tensor");
     out = {in[0]};
     if (param().activationType != kSwiGlu) return {};
     Dims& dims = out[0].dims;
     if (dims.back() % 2 != 0)
-      return InvalidTensor("SwiGLU needs a last dimension of even size, not " + dims.Text());
+      return invalid_tensor("SwiGLU needs a last dimension of even size, not " + dims.text());
     dims[dims.size() - 1] /= 2;
     return {};
   }
 
  private:
-  Status Plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>& out,
+  Status plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>& out,
               KernelPlan& plan) const override {
     const auto columns = static_cast<uint64_t>(in[0].dims.back());
     const uint64_t rows =
-        static_cast<uint64_t>(in[0].dims.Count()) / std::max<uint64_t>(1, columns);
+        static_cast<uint64_t>(in[0].dims.count()) / std::max<uint64_t>(1, columns);
     plan.kernels.push_back(
-        {KernelName(param().activationType == kSwiGlu ? "SwiGlu" : "Activation", in[0].dtype),
+        {kernel_name(param().activationType == kSwiGlu ? "SwiGlu" : "Activation", in[0].dtype),
          Tiling(RowTiling{rows, columns, static_cast<uint64_t>(out[0].dims.back())}),
          {},
          {}});
     return {};
   }
 
-  void Apply(float* x, size_t count) const {
+  void apply(float* x, size_t count) const {
     switch (param().activationType) {
       case kRelu:
         for (size_t i = 0; i < count; ++i) x[i] = x[i] > 0 || std::isnan(x[i]) ? x[i] : 0;
         return;
       case kGelu:
-        return Gelu(x, count, param().geluMode == 0);
+        return gelu(x, count, param().geluMode == 0);
       case kFastGelu:
         for (size_t i = 0; i < count; ++i)
           x[i] = x[i] * std::exp(0.851f * (x[i] - std::fabs(x[i]))) /
                  (1 + std::exp(-1.702f * std::fabs(x[i])));
         return;
       case kSwish:
-        return kernels::Swish(x, count, param().scale);
+        return kernels::swish(x, count, param().scale);
       case kLog:
         for (size_t i = 0; i < count; ++i) x[i] = std::log(x[i]);
         return;
@@ -116,26 +116,27 @@ class ActivationOperation final : public ParamOperation<ActivationParam> {
                  std::exp(0.851f * (x[i] - std::fabs(x[i])));
         return;
       default:  // SwiGLU: the first half gates the second
-        kernels::Swish(x, count / 2, 1);
+        kernels::swish(x, count / 2, 1);
         for (size_t i = 0; i < count / 2; ++i) x[i] *= x[count / 2 + i];
     }
   }
 
-  Status Launch(size_t, std::span<const Tensor> in, std::span<const Tensor> out,
+  Status launch(size_t, std::span<const Tensor> in, std::span<const Tensor> out,
                 const Tiling& tiling) const override {
-    const auto cut = tiling.As<RowTiling>();
+    const auto cut = tiling.as<RowTiling>();
     const DataType dtype = in[0].desc.dtype;
-    const size_t bytes = ElementBytes(dtype);
-    kernels::ForRanges(cut.rows, kernels::GrainFor(8 * cut.columns), [&](size_t begin, size_t end) {
-      std::vector<float> row(cut.columns);
-      for (size_t r = begin; r < end; ++r) {
-        kernels::Widen(dtype, in[0].As<uint8_t>() + r * cut.columns * bytes, cut.columns,
-                       row.data());
-        Apply(row.data(), cut.columns);
-        kernels::Narrow(row.data(), cut.out_columns, dtype,
-                        out[0].As<uint8_t>() + r * cut.out_columns * bytes);
-      }
-    });
+    const size_t bytes = element_bytes(dtype);
+    kernels::for_ranges(cut.rows, kernels::grain_for(8 * cut.columns),
+                        [&](size_t begin, size_t end) {
+                          std::vector<float> row(cut.columns);
+                          for (size_t r = begin; r < end; ++r) {
+                            kernels::widen(dtype, in[0].as<uint8_t>() + r * cut.columns * bytes,
+                                           cut.columns, row.data());
+                            apply(row.data(), cut.columns);
+                            kernels::narrow(row.data(), cut.out_columns, dtype,
+                                            out[0].as<uint8_t>() + r * cut.out_columns * bytes);
+                          }
+                        });
     return {};
   }
 };
@@ -143,9 +144,9 @@ class ActivationOperation final : public ParamOperation<ActivationParam> {
 struct SoftmaxParam {
   std::vector<int64_t> axes;
 
-  void Visit(ParamFields& fields) { fields.Field("axes", axes); }
-  Status Check() const {
-    if (axes.empty()) return InvalidParam("axes names at least one dimension");
+  void visit(ParamFields& fields) { fields.field("axes", axes); }
+  Status check() const {
+    if (axes.empty()) return invalid_param("axes names at least one dimension");
     return {};
   }
 };
@@ -160,8 +161,9 @@ class SoftmaxOperation final : public ParamOperation<SoftmaxParam> {
   Status InferShape(const std::vector<TensorDesc>& in,
                     std::vector<TensorDesc>& out) const override {
     Cut cut;
-    if (!IsFloating(in[0].dtype)) return InvalidTensor("SoftmaxOperation takes a floating tensor");
-    if (auto status = CutOf(in[0].dims, cut); !status.ok()) return status;
+    if (!is_floating(in[0].dtype))
+      return invalid_tensor("SoftmaxOperation takes a floating tensor");
+    if (auto status = cut_of(in[0].dims, cut); !status.ok()) return status;
     out = {in[0]};
     return {};
   }
@@ -172,13 +174,13 @@ class SoftmaxOperation final : public ParamOperation<SoftmaxParam> {
     uint64_t outer, axis, inner;
   };
 
-  Status CutOf(const Dims& dims, Cut& cut) const {
+  Status cut_of(const Dims& dims, Cut& cut) const {
     const auto rank = static_cast<int64_t>(dims.size());
     int64_t first = -1, last = -1;
     for (int64_t axis : param().axes) {
       if (axis < 0) axis += rank;
       if (axis < 0 || axis >= rank || (last >= 0 && axis != last + 1))
-        return InvalidParam("axes of SoftmaxOperation are neighbouring dimensions of x, in order");
+        return invalid_param("axes of SoftmaxOperation are neighbouring dimensions of x, in order");
       if (first < 0) first = axis;
       last = axis;
     }
@@ -190,31 +192,31 @@ class SoftmaxOperation final : public ParamOperation<SoftmaxParam> {
     return {};
   }
 
-  Status Plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>&,
+  Status plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>&,
               KernelPlan& plan) const override {
     Cut cut;
-    if (auto status = CutOf(in[0].dims, cut); !status.ok()) return status;
-    plan.kernels.push_back({KernelName("Softmax", in[0].dtype), Tiling(cut), {}, {}});
+    if (auto status = cut_of(in[0].dims, cut); !status.ok()) return status;
+    plan.kernels.push_back({kernel_name("Softmax", in[0].dtype), Tiling(cut), {}, {}});
     return {};
   }
 
-  Status Launch(size_t, std::span<const Tensor> in, std::span<const Tensor> out,
+  Status launch(size_t, std::span<const Tensor> in, std::span<const Tensor> out,
                 const Tiling& tiling) const override {
-    const auto cut = tiling.As<Cut>();
+    const auto cut = tiling.as<Cut>();
     const DataType dtype = in[0].desc.dtype;
-    const size_t slab = cut.axis * cut.inner, bytes = ElementBytes(dtype);
-    kernels::ForRanges(cut.outer, kernels::GrainFor(8 * slab), [&](size_t begin, size_t end) {
+    const size_t slab = cut.axis * cut.inner, bytes = element_bytes(dtype);
+    kernels::for_ranges(cut.outer, kernels::grain_for(8 * slab), [&](size_t begin, size_t end) {
       std::vector<float> values(slab), line(cut.axis);
       for (size_t o = begin; o < end; ++o) {
-        kernels::Widen(dtype, in[0].As<uint8_t>() + o * slab * bytes, slab, values.data());
+        kernels::widen(dtype, in[0].as<uint8_t>() + o * slab * bytes, slab, values.data());
         for (size_t i = 0; i < cut.inner; ++i) {
           for (size_t a = 0; a < cut.axis; ++a) line[a] = values[a * cut.inner + i];
           float largest = -HUGE_VALF;
           for (const float value : line) largest = std::max(largest, value);
-          const float sum = kernels::ExpAndSum(line.data(), cut.axis, largest);
+          const float sum = kernels::exp_and_sum(line.data(), cut.axis, largest);
           for (size_t a = 0; a < cut.axis; ++a) values[a * cut.inner + i] = line[a] / sum;
         }
-        kernels::Narrow(values.data(), slab, dtype, out[0].As<uint8_t>() + o * slab * bytes);
+        kernels::narrow(values.data(), slab, dtype, out[0].as<uint8_t>() + o * slab * bytes);
       }
     });
     return {};
@@ -223,7 +225,7 @@ class SoftmaxOperation final : public ParamOperation<SoftmaxParam> {
 
 }  // namespace
 
-std::unique_ptr<Operation> MakeActivation() { return std::make_unique<ActivationOperation>(); }
-std::unique_ptr<Operation> MakeSoftmax() { return std::make_unique<SoftmaxOperation>(); }
+std::unique_ptr<Operation> make_activation() { return std::make_unique<ActivationOperation>(); }
+std::unique_ptr<Operation> make_softmax() { return std::make_unique<SoftmaxOperation>(); }
 
 }  // namespace atb

@@ -41,34 +41,34 @@ struct ElewiseParam {
   float varAttr = 0, inputScale = 1;
   bool asymmetric = false;
 
-  void Visit(ParamFields& fields) {
-    fields.Field("elewiseType", elewiseType);
-    fields.Group("quantParam", [&](ParamFields& quant) {
-      quant.Field("inputScale", inputScale);
-      quant.Field("inputOffset", inputOffset);
-      quant.Field("asymmetric", asymmetric);
+  void visit(ParamFields& fields) {
+    fields.field("elewiseType", elewiseType);
+    fields.group("quantParam", [&](ParamFields& quant) {
+      quant.field("inputScale", inputScale);
+      quant.field("inputOffset", inputOffset);
+      quant.field("asymmetric", asymmetric);
     });
-    fields.Group("mulsParam", [&](ParamFields& muls) { muls.Field("varAttr", varAttr); });
-    fields.Field("outTensorType", outTensorType);
+    fields.group("mulsParam", [&](ParamFields& muls) { muls.field("varAttr", varAttr); });
+    fields.field("outTensorType", outTensorType);
   }
-  Status Check() const {
-    if (elewiseType < kCast || elewiseType > kTanh) return InvalidParam("elewiseType is 1 to 20");
-    if (asymmetric) return InvalidParam("asymmetric quantisation is not supported");
+  Status check() const {
+    if (elewiseType < kCast || elewiseType > kTanh) return invalid_param("elewiseType is 1 to 20");
+    if (asymmetric) return invalid_param("asymmetric quantisation is not supported");
     DataType dtype;
-    if (elewiseType == kCast && !DataTypeFromCode(outTensorType, dtype))
-      return InvalidParam("a cast needs an outTensorType");
+    if (elewiseType == kCast && !data_type_from_code(outTensorType, dtype))
+      return invalid_param("a cast needs an outTensorType");
     return {};
   }
 };
 
-bool IsBinary(int64_t type) { return (type >= kAdd && type <= kEqual); }
-bool IsPredicate(int64_t type) {
+bool is_binary(int64_t type) { return (type >= kAdd && type <= kEqual); }
+bool is_predicate(int64_t type) {
   return type == kLogicalAnd || type == kLogicalOr || type == kLess || type == kGreater ||
          type == kEqual;
 }
-bool IsPerChannel(int64_t type) { return type == kQuantPerChannel || type == kDequantPerChannel; }
+bool is_per_channel(int64_t type) { return type == kQuantPerChannel || type == kDequantPerChannel; }
 
-bool Broadcast(const Dims& x, const Dims& y, Dims& out) {
+bool broadcast(const Dims& x, const Dims& y, Dims& out) {
   const size_t rank = std::max(x.size(), y.size());
   out = {};
   for (size_t i = 0; i < rank; ++i) {
@@ -81,7 +81,7 @@ bool Broadcast(const Dims& x, const Dims& y, Dims& out) {
 }
 
 // Where element `at` of a tensor of shape `out` comes from in one of shape `from`.
-size_t Source(const Dims& out, const Dims& from, size_t at) {
+size_t source(const Dims& out, const Dims& from, size_t at) {
   size_t index = 0, step = 1;
   for (size_t i = out.size(); i-- > 0;) {
     const size_t place = at % static_cast<size_t>(out[i]);
@@ -95,27 +95,27 @@ size_t Source(const Dims& out, const Dims& from, size_t at) {
   return index;
 }
 
-double LoadAny(const Tensor& tensor, size_t at) {
+double load_any(const Tensor& tensor, size_t at) {
   switch (tensor.desc.dtype) {
     case DataType::kInt8:
     case DataType::kBool:
-      return tensor.As<int8_t>()[at];
+      return tensor.as<int8_t>()[at];
     case DataType::kInt32:
-      return tensor.As<int32_t>()[at];
+      return tensor.as<int32_t>()[at];
     case DataType::kInt64:
     case DataType::kUInt64:
-      return static_cast<double>(tensor.As<int64_t>()[at]);
+      return static_cast<double>(tensor.as<int64_t>()[at]);
     default: {
       float value;
-      kernels::Widen(tensor.desc.dtype, tensor.As<uint8_t>() + at * ElementBytes(tensor.desc.dtype),
-                     1, &value);
+      kernels::widen(tensor.desc.dtype,
+                     tensor.as<uint8_t>() + at * element_bytes(tensor.desc.dtype), 1, &value);
       return value;
     }
   }
 }
 
 template <class T>
-T Saturated(double value) {
+T saturated(double value) {
   if (std::isnan(value)) return 0;
   const auto low = static_cast<double>(std::numeric_limits<T>::min());
   const auto high = static_cast<double>(std::numeric_limits<T>::max());
@@ -125,23 +125,23 @@ T Saturated(double value) {
 }
 
 // Towards zero for integers.
-void StoreAny(const Tensor& tensor, size_t at, double value) {
+void store_any(const Tensor& tensor, size_t at, double value) {
   switch (tensor.desc.dtype) {
     case DataType::kInt8:
     case DataType::kBool:
-      tensor.As<int8_t>()[at] = Saturated<int8_t>(value);
+      tensor.as<int8_t>()[at] = saturated<int8_t>(value);
       return;
     case DataType::kInt32:
-      tensor.As<int32_t>()[at] = Saturated<int32_t>(value);
+      tensor.as<int32_t>()[at] = saturated<int32_t>(value);
       return;
     case DataType::kInt64:
     case DataType::kUInt64:
-      tensor.As<int64_t>()[at] = Saturated<int64_t>(value);
+      tensor.as<int64_t>()[at] = saturated<int64_t>(value);
       return;
     default: {
       const auto narrow = static_cast<float>(value);
-      kernels::Narrow(&narrow, 1, tensor.desc.dtype,
-                      tensor.As<uint8_t>() + at * ElementBytes(tensor.desc.dtype));
+      kernels::narrow(&narrow, 1, tensor.desc.dtype,
+                      tensor.as<uint8_t>() + at * element_bytes(tensor.desc.dtype));
     }
   }
 }
@@ -157,7 +157,7 @@ class ElewiseOperation final : public ParamOperation<ElewiseParam> {
   ElewiseOperation() : ParamOperation("ElewiseOperation") {}
 
   size_t GetInputNum() const override {
-    return IsBinary(param().elewiseType) ? 2 : IsPerChannel(param().elewiseType) ? 3 : 1;
+    return is_binary(param().elewiseType) ? 2 : is_per_channel(param().elewiseType) ? 3 : 1;
   }
   size_t GetOutputNum() const override { return param().elewiseType == kDynamicQuant ? 2 : 1; }
 
@@ -166,43 +166,43 @@ class ElewiseOperation final : public ParamOperation<ElewiseParam> {
     const int64_t type = param().elewiseType;
     out = {in[0]};
     if (type == kCast) {
-      DataTypeFromCode(param().outTensorType, out[0].dtype);
+      data_type_from_code(param().outTensorType, out[0].dtype);
       return {};
     }
-    if (IsBinary(type)) {
-      if (in[0].dtype != in[1].dtype || !Broadcast(in[0].dims, in[1].dims, out[0].dims))
-        return InvalidTensor(fmt::format("ElewiseOperation cannot combine {} [{}] and {} [{}]",
-                                         DataTypeName(in[0].dtype), in[0].dims.Text(),
-                                         DataTypeName(in[1].dtype), in[1].dims.Text()));
-      if (IsPredicate(type)) out[0].dtype = DataType::kInt8;
+    if (is_binary(type)) {
+      if (in[0].dtype != in[1].dtype || !broadcast(in[0].dims, in[1].dims, out[0].dims))
+        return invalid_tensor(fmt::format("ElewiseOperation cannot combine {} [{}] and {} [{}]",
+                                          data_type_name(in[0].dtype), in[0].dims.text(),
+                                          data_type_name(in[1].dtype), in[1].dims.text()));
+      if (is_predicate(type)) out[0].dtype = DataType::kInt8;
       return {};
     }
     const bool from_int8 = type == kLogicalNot || type == kDequantPerChannel;
-    if (from_int8 ? in[0].dtype != DataType::kInt8 : !IsFloating(in[0].dtype))
-      return InvalidTensor(fmt::format("ElewiseOperation of type {} does not take {}", type,
-                                       DataTypeName(in[0].dtype)));
-    if (IsPerChannel(type)) {
+    if (from_int8 ? in[0].dtype != DataType::kInt8 : !is_floating(in[0].dtype))
+      return invalid_tensor(fmt::format("ElewiseOperation of type {} does not take {}", type,
+                                        data_type_name(in[0].dtype)));
+    if (is_per_channel(type)) {
       const int64_t columns = in[0].dims.empty() ? 0 : in[0].dims.back();
       const auto fits = [&](const TensorDesc& desc) {
-        return desc.dims.Count() == columns || desc.dims.Count() == 1;
+        return desc.dims.count() == columns || desc.dims.count() == 1;
       };
-      if (!IsFloating(in[1].dtype) || !fits(in[1]) || in[2].dtype != DataType::kInt8 ||
-          (in[2].dims.Count() != 0 && !fits(in[2])))
-        return InvalidTensor(
+      if (!is_floating(in[1].dtype) || !fits(in[1]) || in[2].dtype != DataType::kInt8 ||
+          (in[2].dims.count() != 0 && !fits(in[2])))
+        return invalid_tensor(
             "ElewiseOperation needs a scale, and no or one int8 offset, for each "
             "channel");
       out[0].dtype = type == kQuantPerChannel ? DataType::kInt8 : in[1].dtype;
     }
     if (type == kQuant || type == kDynamicQuant) out[0].dtype = DataType::kInt8;
     if (type == kDynamicQuant) {
-      if (in[0].dims.empty()) return InvalidTensor("ElewiseOperation cannot quantise a scalar");
-      out.push_back(kernels::RowScales(in[0]));
+      if (in[0].dims.empty()) return invalid_tensor("ElewiseOperation cannot quantise a scalar");
+      out.push_back(kernels::row_scales(in[0]));
     }
     return {};
   }
 
  private:
-  Status Plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>& out,
+  Status plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>& out,
               KernelPlan& plan) const override {
     static constexpr const char* kNames[] = {"",
                                              "Cast",
@@ -228,41 +228,41 @@ class ElewiseOperation final : public ParamOperation<ElewiseParam> {
     const uint64_t columns =
         in[0].dims.empty() ? 1 : static_cast<uint64_t>(std::max<int64_t>(1, in[0].dims.back()));
     plan.kernels.push_back(
-        {KernelName(kNames[param().elewiseType], in[0].dtype),
-         Tiling(ElewiseTiling{static_cast<uint64_t>(out[0].dims.Count()), columns, kBlock}),
+        {kernel_name(kNames[param().elewiseType], in[0].dtype),
+         Tiling(ElewiseTiling{static_cast<uint64_t>(out[0].dims.count()), columns, kBlock}),
          {},
          {}});
     return {};
   }
 
-  Status Launch(size_t, std::span<const Tensor> in, std::span<const Tensor> out,
+  Status launch(size_t, std::span<const Tensor> in, std::span<const Tensor> out,
                 const Tiling& tiling) const override {
-    const auto cut = tiling.As<ElewiseTiling>();
+    const auto cut = tiling.as<ElewiseTiling>();
     const int64_t type = param().elewiseType;
-    if (type == kDynamicQuant || IsPerChannel(type) || type == kQuant) {
-      QuantiseRows(in, out, cut);
-    } else if (IsFloating(in[0].desc.dtype) && IsFloating(out[0].desc.dtype) &&
+    if (type == kDynamicQuant || is_per_channel(type) || type == kQuant) {
+      quantise_rows(in, out, cut);
+    } else if (is_floating(in[0].desc.dtype) && is_floating(out[0].desc.dtype) &&
                (in.size() == 1 || in[0].desc.dims == in[1].desc.dims)) {
       const uint64_t blocks = (cut.elements + cut.block - 1) / cut.block;
-      kernels::ForRanges(blocks, kernels::GrainFor(cut.block), [&](size_t begin, size_t end) {
+      kernels::for_ranges(blocks, kernels::grain_for(cut.block), [&](size_t begin, size_t end) {
         std::vector<float> x(cut.block), y(in.size() == 2 ? cut.block : 0);
         for (size_t b = begin; b < end; ++b)
-          RunBlock(in, out[0], b * cut.block, std::min(cut.block, cut.elements - b * cut.block), x,
-                   y);
+          run_block(in, out[0], b * cut.block, std::min(cut.block, cut.elements - b * cut.block), x,
+                    y);
       });
     } else {
-      OneByOne(in, out[0], cut.elements);
+      one_by_one(in, out[0], cut.elements);
     }
     return {};
   }
 
-  void RunBlock(std::span<const Tensor> in, const Tensor& out, size_t first, size_t count,
-                std::vector<float>& x, std::vector<float>& y) const {
+  void run_block(std::span<const Tensor> in, const Tensor& out, size_t first, size_t count,
+                 std::vector<float>& x, std::vector<float>& y) const {
     const auto at = [&](const Tensor& tensor) {
-      return tensor.As<uint8_t>() + first * ElementBytes(tensor.desc.dtype);
+      return tensor.as<uint8_t>() + first * element_bytes(tensor.desc.dtype);
     };
-    kernels::Widen(in[0].desc.dtype, at(in[0]), count, x.data());
-    if (in.size() == 2) kernels::Widen(in[1].desc.dtype, at(in[1]), count, y.data());
+    kernels::widen(in[0].desc.dtype, at(in[0]), count, x.data());
+    if (in.size() == 2) kernels::widen(in[1].desc.dtype, at(in[1]), count, y.data());
     switch (param().elewiseType) {
       case kCast:
         break;
@@ -293,10 +293,10 @@ class ElewiseOperation final : public ParamOperation<ElewiseParam> {
       default:
         for (size_t i = 0; i < count; ++i) x[i] /= y[i];
     }
-    kernels::Narrow(x.data(), count, out.desc.dtype, at(out));
+    kernels::narrow(x.data(), count, out.desc.dtype, at(out));
   }
 
-  static double Combine(int64_t type, double x, double y) {
+  static double combine(int64_t type, double x, double y) {
     switch (type) {
       case kAdd:
         return x + y;
@@ -325,49 +325,50 @@ class ElewiseOperation final : public ParamOperation<ElewiseParam> {
 
   // Integers, broadcasting and comparisons: rare enough to go one at a time. Doubles hold every
   // product of two floats and every integer that 53 bits hold.
-  void OneByOne(std::span<const Tensor> in, const Tensor& out, size_t elements) const {
+  void one_by_one(std::span<const Tensor> in, const Tensor& out, size_t elements) const {
     const Dims& shape = out.desc.dims;
     for (size_t i = 0; i < elements; ++i) {
-      const double x = LoadAny(in[0], Source(shape, in[0].desc.dims, i));
-      const double y = in.size() == 2 ? LoadAny(in[1], Source(shape, in[1].desc.dims, i)) : 0;
-      StoreAny(out, i, Combine(param().elewiseType, x, y));
+      const double x = load_any(in[0], source(shape, in[0].desc.dims, i));
+      const double y = in.size() == 2 ? load_any(in[1], source(shape, in[1].desc.dims, i)) : 0;
+      store_any(out, i, combine(param().elewiseType, x, y));
     }
   }
 
-  void QuantiseRows(std::span<const Tensor> in, std::span<const Tensor> out,
-                    const ElewiseTiling& cut) const {
+  void quantise_rows(std::span<const Tensor> in, std::span<const Tensor> out,
+                     const ElewiseTiling& cut) const {
     const int64_t type = param().elewiseType;
     const size_t columns = cut.columns;
     const DataType dtype = in[0].desc.dtype;
     const auto channel = [&](size_t tensor, size_t i) {
-      const int64_t count = in[tensor].desc.dims.Count();
-      return count == 0 ? 0.0f : static_cast<float>(LoadAny(in[tensor], count == 1 ? 0 : i));
+      const int64_t count = in[tensor].desc.dims.count();
+      return count == 0 ? 0.0f : static_cast<float>(load_any(in[tensor], count == 1 ? 0 : i));
     };
-    kernels::ForRanges(
-        cut.elements / columns, kernels::GrainFor(columns), [&](size_t begin, size_t end) {
+    kernels::for_ranges(
+        cut.elements / columns, kernels::grain_for(columns), [&](size_t begin, size_t end) {
           std::vector<float> row(columns);
           for (size_t r = begin; r < end; ++r) {
             if (type == kDequantPerChannel) {
               for (size_t i = 0; i < columns; ++i) {
-                const auto stored = static_cast<float>(in[0].As<int8_t>()[r * columns + i]);
+                const auto stored = static_cast<float>(in[0].as<int8_t>()[r * columns + i]);
                 const float value = (stored - channel(2, i)) * channel(1, i);
                 row[i] = std::min(65504.0f, std::max(-65504.0f, value));
               }
-              kernels::Narrow(row.data(), columns, out[0].desc.dtype,
-                              out[0].As<uint8_t>() + r * columns * ElementBytes(out[0].desc.dtype));
+              kernels::narrow(
+                  row.data(), columns, out[0].desc.dtype,
+                  out[0].as<uint8_t>() + r * columns * element_bytes(out[0].desc.dtype));
               continue;
             }
-            kernels::Widen(dtype, in[0].As<uint8_t>() + r * columns * ElementBytes(dtype), columns,
+            kernels::widen(dtype, in[0].as<uint8_t>() + r * columns * element_bytes(dtype), columns,
                            row.data());
-            auto* q = out[0].As<int8_t>() + r * columns;
+            auto* q = out[0].as<int8_t>() + r * columns;
             if (type == kDynamicQuant) {
-              out[1].As<float>()[r] = kernels::QuantiseRow(row.data(), columns, q);
+              out[1].as<float>()[r] = kernels::quantise_row(row.data(), columns, q);
             } else if (type == kQuant) {
-              kernels::QuantiseBy(row.data(), columns, param().inputScale,
-                                  static_cast<float>(param().inputOffset), q);
+              kernels::quantise_by(row.data(), columns, param().inputScale,
+                                   static_cast<float>(param().inputOffset), q);
             } else {
               for (size_t i = 0; i < columns; ++i) row[i] = row[i] / channel(1, i) + channel(2, i);
-              kernels::QuantiseBy(row.data(), columns, 1, 0, q);
+              kernels::quantise_by(row.data(), columns, 1, 0, q);
             }
           }
         });
@@ -376,6 +377,6 @@ class ElewiseOperation final : public ParamOperation<ElewiseParam> {
 
 }  // namespace
 
-std::unique_ptr<Operation> MakeElewise() { return std::make_unique<ElewiseOperation>(); }
+std::unique_ptr<Operation> make_elewise() { return std::make_unique<ElewiseOperation>(); }
 
 }  // namespace atb

@@ -11,13 +11,13 @@ class Writer final : public ParamFields {
  public:
   explicit Writer(Json& to) : to_(to) {}
 
-  void Field(const char* key, bool& value) override { to_[key] = value; }
-  void Field(const char* key, int64_t& value) override { to_[key] = value; }
+  void field(const char* key, bool& value) override { to_[key] = value; }
+  void field(const char* key, int64_t& value) override { to_[key] = value; }
   // All digits of the float: ATB writes 1e-5 as 9.999999747378752e-06.
-  void Field(const char* key, float& value) override { to_[key] = static_cast<double>(value); }
-  void Field(const char* key, std::string& value) override { to_[key] = value; }
-  void Field(const char* key, std::vector<int64_t>& value) override { to_[key] = value; }
-  void Group(const char* key, const VisitParam& fields) override {
+  void field(const char* key, float& value) override { to_[key] = static_cast<double>(value); }
+  void field(const char* key, std::string& value) override { to_[key] = value; }
+  void field(const char* key, std::vector<int64_t>& value) override { to_[key] = value; }
+  void group(const char* key, const VisitParam& fields) override {
     to_[key] = Json::object();
     Writer inner(to_[key]);
     fields(inner);
@@ -32,36 +32,36 @@ class Reader final : public ParamFields {
  public:
   explicit Reader(Json& from) : from_(from) {}
 
-  void Field(const char* key, bool& value) override {
-    Take(key, "true or false", [&](const Json& j) {
+  void field(const char* key, bool& value) override {
+    take(key, "true or false", [&](const Json& j) {
       if (!j.is_boolean()) return false;
       value = j.get<bool>();
       return true;
     });
   }
-  void Field(const char* key, int64_t& value) override {
-    Take(key, "an integer", [&](const Json& j) {
+  void field(const char* key, int64_t& value) override {
+    take(key, "an integer", [&](const Json& j) {
       if (!j.is_number_integer()) return false;
       value = j.get<int64_t>();
       return true;
     });
   }
-  void Field(const char* key, float& value) override {
-    Take(key, "a number", [&](const Json& j) {
+  void field(const char* key, float& value) override {
+    take(key, "a number", [&](const Json& j) {
       if (!j.is_number()) return false;
       value = static_cast<float>(j.get<double>());
       return true;
     });
   }
-  void Field(const char* key, std::string& value) override {
-    Take(key, "a text", [&](const Json& j) {
+  void field(const char* key, std::string& value) override {
+    take(key, "a text", [&](const Json& j) {
       if (!j.is_string()) return false;
       value = j.get<std::string>();
       return true;
     });
   }
-  void Field(const char* key, std::vector<int64_t>& value) override {
-    Take(key, "a list of integers", [&](const Json& j) {
+  void field(const char* key, std::vector<int64_t>& value) override {
+    take(key, "a list of integers", [&](const Json& j) {
       if (!j.is_array() || j.size() > Dims::kMax) return false;
       std::vector<int64_t> read;
       for (const Json& one : j) {
@@ -72,18 +72,18 @@ class Reader final : public ParamFields {
       return true;
     });
   }
-  void Group(const char* key, const VisitParam& fields) override {
-    Take(key, "an object", [&](Json& j) {
+  void group(const char* key, const VisitParam& fields) override {
+    take(key, "an object", [&](Json& j) {
       if (!j.is_object()) return false;
       Reader inner(j);
       fields(inner);
-      if (problem_.empty()) problem_ = inner.Problem();
+      if (problem_.empty()) problem_ = inner.problem();
       return true;
     });
   }
 
   // Empty when everything was understood.
-  std::string Problem() const {
+  std::string problem() const {
     if (!problem_.empty()) return problem_;
     if (from_.empty()) return {};
     return "has no parameter \"" + from_.begin().key() + "\"";
@@ -91,7 +91,7 @@ class Reader final : public ParamFields {
 
  private:
   template <class Read>
-  void Take(const char* key, const char* expected, const Read& read) {
+  void take(const char* key, const char* expected, const Read& read) {
     const auto found = from_.find(key);
     if (found == from_.end()) return;
     if (!read(*found) && problem_.empty())
@@ -105,20 +105,20 @@ class Reader final : public ParamFields {
 
 }  // namespace
 
-std::string WriteParam(const VisitParam& visit) {
+std::string write_param(const VisitParam& visit) {
   Json json = Json::object();
   Writer writer(json);
   visit(writer);
   return json.dump();
 }
 
-Status ReadParam(const std::string& type, const std::string& text, const VisitParam& visit) {
+Status read_param(const std::string& type, const std::string& text, const VisitParam& visit) {
   Json json = Json::parse(text.empty() ? "{}" : text, nullptr, false);
-  if (!json.is_object()) return InvalidParam("the parameters of " + type + " are no JSON object");
+  if (!json.is_object()) return invalid_param("the parameters of " + type + " are no JSON object");
   Reader reader(json);
   visit(reader);
-  if (const std::string problem = reader.Problem(); !problem.empty())
-    return InvalidParam(type + " " + problem);
+  if (const std::string problem = reader.problem(); !problem.empty())
+    return invalid_param(type + " " + problem);
   return {};
 }
 

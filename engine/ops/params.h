@@ -2,8 +2,8 @@
 //
 //   struct RopeParam {
 //     int64_t rotaryCoeff = 4;
-//     void Visit(ParamFields& fields) { fields.Field("rotaryCoeff", rotaryCoeff); }
-//     Status Check() const { … }
+//     void visit(ParamFields& fields) { fields.field("rotaryCoeff", rotaryCoeff); }
+//     Status check() const { … }
 //   };
 //   class RopeOperation : public ParamOperation<RopeParam> { … };
 //
@@ -22,19 +22,20 @@ namespace atb {
 class ParamFields {
  public:
   virtual ~ParamFields() = default;
-  virtual void Field(const char* key, bool& value) = 0;
-  virtual void Field(const char* key, int64_t& value) = 0;
-  virtual void Field(const char* key, float& value) = 0;
-  virtual void Field(const char* key, std::string& value) = 0;
-  virtual void Field(const char* key, std::vector<int64_t>& value) = 0;
-  virtual void Group(const char* key, const std::function<void(ParamFields&)>& fields) = 0;
+  virtual void field(const char* key, bool& value) = 0;
+  virtual void field(const char* key, int64_t& value) = 0;
+  virtual void field(const char* key, float& value) = 0;
+  virtual void field(const char* key, std::string& value) = 0;
+  virtual void field(const char* key, std::vector<int64_t>& value) = 0;
+  virtual void group(const char* key, const std::function<void(ParamFields&)>& fields) = 0;
 };
 
 using VisitParam = std::function<void(ParamFields&)>;
 
-ATB_API std::string WriteParam(const VisitParam& visit);
+AIT_ATB_API std::string write_param(const VisitParam& visit);
 // Fails on text that is not a JSON object, keys that are not visited, and values of a wrong type.
-ATB_API Status ReadParam(const std::string& type, const std::string& json, const VisitParam& visit);
+AIT_ATB_API Status read_param(const std::string& type, const std::string& json,
+                              const VisitParam& visit);
 
 template <class Param, class Base = KernelOperation>
 class ParamOperation : public Base {
@@ -43,17 +44,17 @@ class ParamOperation : public Base {
 
   std::string GetParam() const override {
     Param copy = param_;
-    return WriteParam([&](ParamFields& fields) { copy.Visit(fields); });
+    return write_param([&](ParamFields& fields) { copy.visit(fields); });
   }
 
   Status UpdateParam(const std::string& json) override {
     Param next = param_;
-    const VisitParam visit = [&](ParamFields& fields) { next.Visit(fields); };
-    if (auto status = ReadParam(this->GetName(), json, visit); !status.ok()) return status;
-    if (auto status = next.Check(); !status.ok())
+    const VisitParam visit = [&](ParamFields& fields) { next.visit(fields); };
+    if (auto status = read_param(this->GetName(), json, visit); !status.ok()) return status;
+    if (auto status = next.check(); !status.ok())
       return {status.code(), this->GetName() + ": " + status.message()};
     param_ = next;
-    this->ForgetPlan();
+    this->forget_plan();
     return {};
   }
 

@@ -6,7 +6,7 @@
 namespace atb {
 namespace {
 
-#define AIT_LIST_MAKER(name) OperationMaker{#name "Operation", Make##name},
+#define AIT_LIST_MAKER(name, maker) OperationMaker{#name "Operation", make_##maker},
 constexpr std::array kMakers = {AIT_ENGINE_OPERATIONS(AIT_LIST_MAKER)};
 #undef AIT_LIST_MAKER
 
@@ -20,14 +20,14 @@ CreateResult CreateOperation(const std::string& type, const std::string& param_j
     if (auto status = operation->UpdateParam(param_json); !status.ok()) return {nullptr, status};
     return {std::move(operation), {}};
   }
-  return {nullptr, InvalidParam("there is no operation type " + type)};
+  return {nullptr, invalid_param("there is no operation type " + type)};
 }
 
 CreateResult CreateOperation(const std::string& type, const std::string& param_json) {
   return CreateOperation(type, param_json, kMakers);
 }
 
-std::vector<std::string> OperationTypes() {
+std::vector<std::string> operation_types() {
   std::vector<std::string> types;
   types.reserve(kMakers.size());
   for (const OperationMaker& maker : kMakers) types.emplace_back(maker.type);

@@ -12,13 +12,13 @@ namespace {
 struct RopeParam {
   int64_t rotaryCoeff = 4, cosFormat = 0;
 
-  void Visit(ParamFields& fields) {
-    fields.Field("rotaryCoeff", rotaryCoeff);
-    fields.Field("cosFormat", cosFormat);
+  void visit(ParamFields& fields) {
+    fields.field("rotaryCoeff", rotaryCoeff);
+    fields.field("cosFormat", cosFormat);
   }
-  Status Check() const {
+  Status check() const {
     if (rotaryCoeff < 2 || rotaryCoeff % 2 != 0)
-      return InvalidParam("rotaryCoeff is an even number: 2, 4 or the head size");
+      return invalid_param("rotaryCoeff is an even number: 2, 4 or the head size");
     return {};
   }
 };
@@ -38,58 +38,58 @@ class RopeOperation final : public ParamOperation<RopeParam> {
   Status InferShape(const std::vector<TensorDesc>& in,
                     std::vector<TensorDesc>& out) const override {
     RopeTiling tiling;
-    if (auto status = TilingOf(in, tiling); !status.ok()) return status;
+    if (auto status = tiling_of(in, tiling); !status.ok()) return status;
     out = {in[0], in[1]};
     return {};
   }
 
  private:
-  Status TilingOf(const std::vector<TensorDesc>& in, RopeTiling& tiling) const {
+  Status tiling_of(const std::vector<TensorDesc>& in, RopeTiling& tiling) const {
     const Dims& cos = in[2].dims;
     if (cos.size() != 2 || !(in[3].dims == cos) || cos[1] <= 0 || cos[0] <= 0)
-      return InvalidTensor("cos and sin of RopeOperation are both [tokens, head size]");
+      return invalid_tensor("cos and sin of RopeOperation are both [tokens, head size]");
     const int64_t tokens = cos[0], head = cos[1];
     if (head % param().rotaryCoeff != 0)
-      return InvalidParam(fmt::format("rotaryCoeff {} does not divide the head size {}",
-                                      param().rotaryCoeff, head));
+      return invalid_param(fmt::format("rotaryCoeff {} does not divide the head size {}",
+                                       param().rotaryCoeff, head));
     for (size_t i = 0; i < 4; ++i)
-      if (!IsFloating(in[i].dtype))
-        return InvalidTensor("RopeOperation takes floating queries, keys, cos and sin");
+      if (!is_floating(in[i].dtype))
+        return invalid_tensor("RopeOperation takes floating queries, keys, cos and sin");
     for (size_t i = 0; i < 2; ++i) {
-      const int64_t elements = in[i].dims.Count();
+      const int64_t elements = in[i].dims.count();
       const int64_t leading = in[i].dims.size() == 4 ? in[i].dims[0] * in[i].dims[1]
                               : in[i].dims.empty()   ? 0
                                                      : in[i].dims[0];
       if (leading != tokens || elements % (tokens * head) != 0)
-        return InvalidTensor(fmt::format(
+        return invalid_tensor(fmt::format(
             "input {} of RopeOperation is [{}], but cos is for {} tokens and heads of {}", i,
-            in[i].dims.Text(), tokens, head));
+            in[i].dims.text(), tokens, head));
     }
     const auto heads = [&](size_t i) {
-      return static_cast<uint64_t>(in[i].dims.Count() / (tokens * head));
+      return static_cast<uint64_t>(in[i].dims.count() / (tokens * head));
     };
     tiling = {static_cast<uint64_t>(tokens), static_cast<uint64_t>(head), heads(0), heads(1),
               static_cast<uint64_t>(head / param().rotaryCoeff)};
     return {};
   }
 
-  Status Plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>&,
+  Status plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>&,
               KernelPlan& plan) const override {
     RopeTiling tiling;
-    if (auto status = TilingOf(in, tiling); !status.ok()) return status;
-    plan.kernels.push_back({KernelName("Rope", in[0].dtype), Tiling(tiling), {}, {}});
+    if (auto status = tiling_of(in, tiling); !status.ok()) return status;
+    plan.kernels.push_back({kernel_name("Rope", in[0].dtype), Tiling(tiling), {}, {}});
     return {};
   }
 
-  static void Rotate(const Tensor& x, const Tensor& out, uint64_t heads, const RopeTiling& cut,
+  static void rotate(const Tensor& x, const Tensor& out, uint64_t heads, const RopeTiling& cut,
                      size_t token, const float* cos, const float* sin, std::vector<float>& row) {
     const DataType dtype = x.desc.dtype;
     const size_t width = heads * cut.head_size;
-    const size_t at = token * width * ElementBytes(dtype);
+    const size_t at = token * width * element_bytes(dtype);
     row.resize(2 * width);
     float* from = row.data();
     float* to = row.data() + width;
-    kernels::Widen(dtype, x.As<uint8_t>() + at, width, from);
+    kernels::widen(dtype, x.as<uint8_t>() + at, width, from);
     for (size_t segment = 0; segment < width; segment += 2 * cut.half)
       for (size_t i = 0; i < cut.half; ++i) {
         const size_t u = segment + i, v = u + cut.half;
@@ -97,26 +97,26 @@ class RopeOperation final : public ParamOperation<RopeParam> {
         to[u] = from[u] * cos[cu] - from[v] * sin[cu];
         to[v] = from[v] * cos[cv] + from[u] * sin[cv];
       }
-    kernels::Narrow(to, width, dtype, out.As<uint8_t>() + at);
+    kernels::narrow(to, width, dtype, out.as<uint8_t>() + at);
   }
 
-  Status Launch(size_t, std::span<const Tensor> in, std::span<const Tensor> out,
+  Status launch(size_t, std::span<const Tensor> in, std::span<const Tensor> out,
                 const Tiling& tiling) const override {
-    const auto cut = tiling.As<RopeTiling>();
+    const auto cut = tiling.as<RopeTiling>();
     const size_t cost = (cut.query_heads + cut.key_heads) * cut.head_size * 4;
-    kernels::ForRanges(cut.tokens, kernels::GrainFor(cost), [&](size_t begin, size_t end) {
+    kernels::for_ranges(cut.tokens, kernels::grain_for(cost), [&](size_t begin, size_t end) {
       std::vector<float> cos(cut.head_size), sin(cut.head_size), row;
       for (size_t token = begin; token < end; ++token) {
         const auto widen = [&](const Tensor& table, std::vector<float>& to) {
-          kernels::Widen(
+          kernels::widen(
               table.desc.dtype,
-              table.As<uint8_t>() + token * cut.head_size * ElementBytes(table.desc.dtype),
+              table.as<uint8_t>() + token * cut.head_size * element_bytes(table.desc.dtype),
               cut.head_size, to.data());
         };
         widen(in[2], cos);
         widen(in[3], sin);
-        Rotate(in[0], out[0], cut.query_heads, cut, token, cos.data(), sin.data(), row);
-        Rotate(in[1], out[1], cut.key_heads, cut, token, cos.data(), sin.data(), row);
+        rotate(in[0], out[0], cut.query_heads, cut, token, cos.data(), sin.data(), row);
+        rotate(in[1], out[1], cut.key_heads, cut, token, cos.data(), sin.data(), row);
       }
     });
     return {};
@@ -125,6 +125,6 @@ class RopeOperation final : public ParamOperation<RopeParam> {
 
 }  // namespace
 
-std::unique_ptr<Operation> MakeRope() { return std::make_unique<RopeOperation>(); }
+std::unique_ptr<Operation> make_rope() { return std::make_unique<RopeOperation>(); }
 
 }  // namespace atb

@@ -35,22 +35,22 @@ struct Words {
   bool list_faults = false;
 };
 
-Result<Options> Understand(const Words& words, Options options) {
+Result<Options> understand(const Words& words, Options options) {
   if (options.folder.empty())
     return fail(Error(ErrorCode::kUsage) << "--model is missing: a folder with config.json and "
                                             "*.safetensors");
   if (words.tokens.empty())
     return fail(Error(ErrorCode::kUsage) << "--tokens is missing: prompts as 1,15,7;2,9");
-  auto prompts = ParseTokens(words.tokens);
+  auto prompts = parse_tokens(words.tokens);
   if (!prompts) return fail(prompts.error());
   options.prompts = std::move(*prompts);
-  auto type = atb_speed::ParseModelType(words.dtype);
+  auto type = atb_speed::parse_model_type(words.dtype);
   if (!type) return fail(type.error());
   options.model.type = *type;
   options.model.padding =
       words.padding == "left" ? atb_speed::Padding::kLeft : atb_speed::Padding::kNone;
   for (const std::string& text : words.faults) {
-    auto fault = atb_speed::ParseFault(text);
+    auto fault = atb_speed::parse_fault(text);
     if (!fault) return fail(fault.error());
     options.model.faults.push_back(*fault);
   }
@@ -59,7 +59,7 @@ Result<Options> Understand(const Words& words, Options options) {
 
 }  // namespace
 
-Result<std::vector<std::vector<int64_t>>> ParseTokens(const std::string& text) {
+Result<std::vector<std::vector<int64_t>>> parse_tokens(const std::string& text) {
   std::vector<std::vector<int64_t>> prompts(1);
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -87,7 +87,7 @@ Result<std::vector<std::vector<int64_t>>> ParseTokens(const std::string& text) {
   }
 }
 
-Result<Options> ParseOptions(std::vector<std::string> arguments) {
+Result<Options> parse_options(std::vector<std::string> arguments) {
   Options options;
   Words words;
   CLI::App app("Run a llama-family model on the embedded acceleration library, greedily",
@@ -131,11 +131,11 @@ Result<Options> ParseOptions(std::vector<std::string> arguments) {
     return fail(Error(ErrorCode::kUsage) << error.what() << "; see ait-llama --help");
   }
   if (words.list_faults) {
-    options.text = atb_speed::FaultList();
+    options.text = atb_speed::fault_list();
     return options;
   }
   if (!options.make_model.empty()) return options;
-  return Understand(words, std::move(options));
+  return understand(words, std::move(options));
 }
 
 }  // namespace ait_llama

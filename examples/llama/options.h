@@ -26,9 +26,9 @@ struct Options {
 };
 
 // Understands the arguments after the program's name.
-ait::Result<Options> ParseOptions(std::vector<std::string> arguments);
+ait::Result<Options> parse_options(std::vector<std::string> arguments);
 
 // "1,15,7;2,9" as two prompts.
-ait::Result<std::vector<std::vector<int64_t>>> ParseTokens(const std::string& text);
+ait::Result<std::vector<std::vector<int64_t>>> parse_tokens(const std::string& text);
 
 }  // namespace ait_llama

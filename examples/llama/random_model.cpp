@@ -23,7 +23,7 @@ constexpr int64_t kKeyWidth = kHidden / kHeads * kKeyHeads;
 // Large enough that every layer matters to the result.
 constexpr float kWeightSpread = 0.15f, kNormSpread = 0.1f;
 
-std::string Config() {
+std::string config_text() {
   return fmt::format(
       R"({{
   "architectures": ["LlamaForCausalLM"],
@@ -49,7 +49,7 @@ std::string Config() {
 
 // Four uniform numbers make one that is normal enough; unlike the standard library's own
 // distributions they are the same everywhere.
-float NextNormal(std::mt19937& random) {
+float next_normal(std::mt19937& random) {
   constexpr float kOneStep = 0x1p-32f;
   constexpr float kSpread = 1.7320508f;  // of a sum of four on [-1/2, 1/2], the inverse
   float sum = 0;
@@ -59,13 +59,13 @@ float NextNormal(std::mt19937& random) {
 
 class Weights {
  public:
-  Result<void> Add(const std::string& name, const ait::Shape& shape) {
+  Result<void> add(const std::string& name, const ait::Shape& shape) {
     const bool norm = shape.size() == 1;
     size_t count = 1;
     for (const int64_t size : shape) count *= static_cast<size_t>(size);
     const auto values = std::make_shared<std::vector<float>>(count);
     for (float& value : *values)
-      value = norm ? 1 + kNormSpread * NextNormal(random_) : kWeightSpread * NextNormal(random_);
+      value = norm ? 1 + kNormSpread * next_normal(random_) : kWeightSpread * next_normal(random_);
     auto tensor = ait::Tensor::contiguous(values, std::as_bytes(std::span(*values)),
                                           ait::DType::kFloat32, shape);
     if (!tensor) return fail(tensor.error());
@@ -79,7 +79,7 @@ class Weights {
   std::vector<ait::formats::NamedTensor> tensors_;
 };
 
-Result<void> Fill(Weights& weights) {
+Result<void> fill(Weights& weights) {
   struct Part {
     const char* name;
     ait::Shape shape;
@@ -95,28 +95,28 @@ Result<void> Fill(Weights& weights) {
       {"mlp.up_proj", {kInner, kHidden}},
       {"mlp.down_proj", {kHidden, kInner}},
   };
-  if (auto added = weights.Add("model.embed_tokens.weight", {kTokens, kHidden}); !added)
+  if (auto added = weights.add("model.embed_tokens.weight", {kTokens, kHidden}); !added)
     return added;
   for (int64_t layer = 0; layer < kLayers; ++layer)
     for (const Part& part : layer_parts)
       if (auto added =
-              weights.Add(fmt::format("model.layers.{}.{}.weight", layer, part.name), part.shape);
+              weights.add(fmt::format("model.layers.{}.{}.weight", layer, part.name), part.shape);
           !added)
         return added;
-  if (auto added = weights.Add("model.norm.weight", {kHidden}); !added) return added;
-  return weights.Add("lm_head.weight", {kTokens, kHidden});
+  if (auto added = weights.add("model.norm.weight", {kHidden}); !added) return added;
+  return weights.add("lm_head.weight", {kTokens, kHidden});
 }
 
 }  // namespace
 
-Result<void> WriteRandomModel(const std::string& folder) {
+Result<void> write_random_model(const std::string& folder) {
   Weights weights;
-  if (auto filled = Fill(weights); !filled) return filled;
+  if (auto filled = fill(weights); !filled) return filled;
   if (auto written = ait::formats::write_tensor_file(
           folder + "/model.safetensors", weights.tensors(), ait::formats::FileFormat::kSafetensors);
       !written)
     return written;
-  std::string config = Config();
+  std::string config = config_text();
   const std::string path = folder + "/config.json";
   const iovec part{config.data(), config.size()};
   const auto status = ait::record::write_file(path.c_str(), &part, 1);

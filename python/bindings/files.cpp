@@ -48,6 +48,7 @@ std::vector<std::pair<std::string, Operand>> open_all(
   const nb::gil_scoped_release unlocked;
   const auto file = value_or_raise(formats::open_tensor_file(path, raw));
   std::vector<std::pair<std::string, Operand>> tensors;
+  tensors.reserve(file->size());
   for (size_t i = 0; i < file->size(); ++i)
     tensors.emplace_back(file->name(i), Operand(value_or_raise(file->load(i))));
   return tensors;
@@ -84,6 +85,7 @@ void save(const nb::bytes& path, const std::vector<std::pair<std::string, Operan
     throw Raised{Error(ErrorCode::kUsage, file)
                  << "the name must end in .bin, .npy, .pt, .pth or .safetensors"};
   std::vector<formats::NamedTensor> named;
+  named.reserve(tensors.size());
   for (const auto& [name, operand] : tensors) named.push_back({name, tensor_of(operand)});
   value_or_raise(formats::write_tensor_file(file, named, *format));
 }

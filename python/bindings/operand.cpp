@@ -114,6 +114,7 @@ void bind_operand(nb::module_& module) {
       .def_ro("byte_swapped", &Operand::byte_swapped);
   module.def("widen", &widen, "operand"_a, "address"_a);
   std::vector<std::string> names;
+  names.reserve(kDTypeCount);
   for (size_t i = 0; i < kDTypeCount; ++i) names.emplace_back(name(static_cast<DType>(i)));
   module.attr("dtypes") = nb::tuple(nb::cast(names));
 }

@@ -17,19 +17,19 @@ using atb_test::Values;
 
 // Runs `work` as every rank; false in a child fails the test.
 void AsRanks(size_t ranks, const std::function<bool(Communicator&)>& work) {
-  const auto communicator = Communicator::Create(ranks);
+  const auto communicator = Communicator::create(ranks);
   ASSERT_NE(communicator, nullptr);
   std::vector<pid_t> children;
   for (size_t rank = 1; rank < ranks; ++rank) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      communicator->Join(rank);
+      communicator->join(rank);
       _exit(work(*communicator) ? 0 : 1);
     }
     children.push_back(child);
   }
-  communicator->Join(0);
+  communicator->join(0);
   EXPECT_TRUE(work(*communicator));
   for (const pid_t child : children) {
     int status = -1;
@@ -49,7 +49,7 @@ constexpr int64_t kLong = 700'001;
 TEST(Communicator, ReducesInRankOrderAndInPieces) {
   AsRanks(3, [](Communicator& c) {
     atb::Context context(0);
-    context.SetCommunicator(&c);
+    context.set_communicator(&c);
     Values x({kLong}), y({kLong});
     for (size_t i = 0; i < x.data.size(); ++i)
       x.data[i] = static_cast<float>((c.rank() + 1) * (i % 1000));
@@ -66,7 +66,7 @@ TEST(Communicator, ReducesInRankOrderAndInPieces) {
 TEST(Communicator, GathersInRankOrder) {
   AsRanks(2, [](Communicator& c) {
     atb::Context context(0);
-    context.SetCommunicator(&c);
+    context.set_communicator(&c);
     Values x({2, 3}), y({2, 2, 3});
     for (float& value : x.data) value = static_cast<float>(c.rank());
     const auto gather = Make("AllGatherOperation", Param(c));
@@ -78,27 +78,27 @@ TEST(Communicator, GathersInRankOrder) {
 }
 
 TEST(Communicator, AFailedRankDoesNotLeaveTheOthersWaiting) {
-  const auto communicator = Communicator::Create(2);
+  const auto communicator = Communicator::create(2);
   ASSERT_NE(communicator, nullptr);
-  EXPECT_TRUE(communicator->Fail());
-  EXPECT_FALSE(communicator->Fail());
+  EXPECT_TRUE(communicator->fail());
+  EXPECT_FALSE(communicator->fail());
   Values x({4}), y({4});
-  EXPECT_EQ(communicator->AllReduce(x.tensor(), y.tensor(), Communicator::Reduction::kSum).code(),
+  EXPECT_EQ(communicator->all_reduce(x.tensor(), y.tensor(), Communicator::Reduction::kSum).code(),
             atb::ErrorType::kRtFail);
 }
 
 TEST(Communicator, APeerThatIsGoneIsNoticed) {
-  const auto communicator = Communicator::Create(2);
+  const auto communicator = Communicator::create(2);
   ASSERT_NE(communicator, nullptr);
-  communicator->SetPeerCheck([] { return false; });
+  communicator->set_peer_check([] { return false; });
   Values x({4}), y({8});
-  EXPECT_FALSE(communicator->AllGather(x.tensor(), y.tensor()).ok());
+  EXPECT_FALSE(communicator->all_gather(x.tensor(), y.tensor()).ok());
 }
 
 TEST(Communicator, ParametersMustAgreeWithTheGroup) {
-  const auto communicator = Communicator::Create(2);
+  const auto communicator = Communicator::create(2);
   atb::Context context(0);
-  context.SetCommunicator(communicator.get());
+  context.set_communicator(communicator.get());
   Values x({4}), y({4});
   const auto sum = Make("AllReduceOperation", R"({"rank":1,"rankSize":2})");
   EXPECT_EQ(RunOnce(*sum, {{x.tensor()}, {y.tensor()}}, context).code(),

@@ -56,7 +56,7 @@ TEST(Graph, RefusesTensorsThatNobodyWroteOrThatDoNotExist) {
     param.name = "Bad";
     param.inTensorNum = param.outTensorNum = param.internalTensorNum = 1;
     param.nodes.push_back({Make("ElewiseOperation", R"({"elewiseType":8})"), {0, id}, {1}, {}});
-    EXPECT_EQ(atb::GraphOperation::Create(std::move(param)).status.code(),
+    EXPECT_EQ(atb::GraphOperation::create(std::move(param)).status.code(),
               atb::ErrorType::kInvalidGraph);
   }
 }
@@ -67,9 +67,9 @@ TEST(Graph, ANodeMaySeeAnotherShape) {
   param.inTensorNum = param.outTensorNum = 1;
   param.nodes.push_back(
       {Make("TransposeOperation", R"({"perm":[1,0]})"), {0}, {1}, {[](const atb::Dims& dims) {
-         return atb::Dims{2, dims.Count() / 2};
+         return atb::Dims{2, dims.count() / 2};
        }}});
-  auto made = atb::GraphOperation::Create(std::move(param));
+  auto made = atb::GraphOperation::create(std::move(param));
   ASSERT_TRUE(made.status.ok());
   atb::Context context(0);
   Values x({6}), y({3, 2});

@@ -15,7 +15,7 @@ std::vector<std::string> calls;            // what was asked and told, in order
 std::map<std::string, bool> answers;       // by function name; no where there is none
 std::map<std::string, std::string> texts;  // last long argument by function and operation
 
-std::string Joined(const std::vector<int64_t>& ids) {
+std::string joined(const std::vector<int64_t>& ids) {
   std::string text;
   for (const int64_t id : ids) text += (text.empty() ? "" : "_") + std::to_string(id);
   return text;
@@ -47,7 +47,7 @@ std::string Described(const std::vector<atb::Probe::Tensor>& tensors) {
 namespace atb {
 
 bool Probe::IsTensorNeedSave(const std::vector<int64_t>& ids, const std::string& type) {
-  return Asked("IsTensorNeedSave", Joined(ids) + " " + type);
+  return Asked("IsTensorNeedSave", joined(ids) + " " + type);
 }
 bool Probe::IsSaveTensorData() { return Asked("IsSaveTensorData"); }
 bool Probe::IsSaveTensorDesc() { return Asked("IsSaveTensorDesc"); }
@@ -149,7 +149,7 @@ class ProbeOrder : public testing::Test {
     return calls;
   }
   // Ids count on over all tests of the process.
-  static std::string Id(const Lines& setup_calls) {
+  static std::string id_of(const Lines& setup_calls) {
     for (const std::string& call : setup_calls)
       if (call.ends_with(" Outer") && call.starts_with("IsTensorNeedSave "))
         return call.substr(17, call.size() - 17 - 6);
@@ -167,7 +167,7 @@ TEST_F(ProbeOrder, FirstSetupAsksChildrenBeforeParentsAndReportsTheGraphOnce) {
   answers["ReportOperationGraphEnable"] = true;
   answers["IsSaveTensorDesc"] = true;
   const Lines first = CallsOf([&] { SetUpOperation(); });
-  const std::string id = Id(first);
+  const std::string id = id_of(first);
   EXPECT_THAT(first,
               ElementsAre("IsTensorNeedSave " + id + "_0 LinearOperation",
                           "IsTensorNeedSave " + id + "_1 ElewiseOperation",
@@ -188,14 +188,14 @@ TEST_F(ProbeOrder, FirstSetupAsksChildrenBeforeParentsAndReportsTheGraphOnce) {
 }
 
 TEST_F(ProbeOrder, IdsCountUpInOrderOfFirstSetup) {
-  const int first = std::stoi(Id(CallsOf([&] { SetUpOperation(); })));
+  const int first = std::stoi(id_of(CallsOf([&] { SetUpOperation(); })));
   operation_ = MakeNested();
-  EXPECT_EQ(std::stoi(Id(CallsOf([&] { SetUpOperation(); }))), first + 1);
+  EXPECT_EQ(std::stoi(id_of(CallsOf([&] { SetUpOperation(); }))), first + 1);
 }
 
 TEST_F(ProbeOrder, GraphJsonHasAtbsKeysSortedAndTensorIds) {
   answers["ReportOperationGraphEnable"] = true;
-  const std::string id = Id(CallsOf([&] { SetUpOperation(); }));
+  const std::string id = id_of(CallsOf([&] { SetUpOperation(); }));
   const std::string add =
       R"("param":{"elewiseType":8,"mulsParam":{"varAttr":0.0},"outTensorType":-1,"quantParam":{"asymmetric":false,"inputOffset":0,"inputScale":1.0}}})";
   EXPECT_EQ(
@@ -244,7 +244,7 @@ TEST_F(ProbeOrder, SavesInputsThenOutputsBeforeAndAfterRunnersAndKernels) {
        {"IsTensorNeedSave", "IsSaveTensorDesc", "IsSaveTensorData", "IsExecuteCountInRange",
         "IsSaveTensorBefore", "IsSaveTensorAfter", "IsSaveParam"})
     answers[yes] = true;
-  const std::string id = Id(CallsOf([&] { SetUpOperation(); }));
+  const std::string id = id_of(CallsOf([&] { SetUpOperation(); }));
   const Lines told = CallsOf([&] { EXPECT_TRUE(Execute().ok()); });
   Lines saved;
   for (const std::string& call : told)
@@ -285,7 +285,7 @@ TEST_F(ProbeOrder, TilingIsSavedInSetupForEveryKernel) {
        {"IsTensorNeedSave", "IsSaveTensorDesc", "IsExecuteCountInRange", "IsSaveTiling"})
     answers[yes] = true;
   const Lines told = CallsOf([&] { SetUpOperation(); });
-  const std::string id = Id(told);
+  const std::string id = id_of(told);
   const std::string outer = "3_P/0/" + id + "_Outer";
   EXPECT_THAT(
       told,
@@ -299,7 +299,7 @@ TEST_F(ProbeOrder, TilingIsSavedInSetupForEveryKernel) {
 TEST_F(ProbeOrder, TablesGetDescriptionsOfLeavesOnly) {
   answers["ReportOperationIOTensorEnable"] = answers["ReportKernelIOTensorEnable"] = true;
   answers["IsSaveTensorDesc"] = true;
-  const std::string id = Id(CallsOf([&] { SetUpOperation(); }));
+  const std::string id = id_of(CallsOf([&] { SetUpOperation(); }));
   const Lines told = CallsOf([&] { EXPECT_TRUE(Execute().ok()); });
   Lines reports;
   for (const std::string& call : told)
@@ -319,7 +319,7 @@ TEST_F(ProbeOrder, TablesGetDescriptionsOfLeavesOnly) {
 
 TEST_F(ProbeOrder, StatisticsHaveAtbsKeys) {
   answers["ReportOperationStatisticEnable"] = true;
-  const std::string id = Id(CallsOf([&] { SetUpOperation(); }));
+  const std::string id = id_of(CallsOf([&] { SetUpOperation(); }));
   EXPECT_EQ(calls.back(), "ReportOperationSetupStatistic 0 Outer_" + id);
   EXPECT_TRUE(Execute().ok());
   EXPECT_EQ(calls.back(), "ReportOperationExecuteStatistic 0 Outer_" + id);
@@ -350,7 +350,7 @@ TEST_F(ProbeOrder, StatisticsHaveAtbsKeys) {
 
 TEST_F(ProbeOrder, OverflowIsReportedAndStopsOnlyWhenAskedTo) {
   answers["IsOverflowCheck"] = true;
-  const std::string id = Id(CallsOf([&] { SetUpOperation(); }));
+  const std::string id = id_of(CallsOf([&] { SetUpOperation(); }));
   z_.data[4] = HUGE_VALF;
   Lines told = CallsOf([&] { EXPECT_TRUE(Execute().ok()); });
   const auto reports = [&] {

@@ -16,7 +16,7 @@ namespace atb_test {
 
 // fp32 values with a shape.
 struct Values {
-  Values(atb::Dims dims, float first = 0) : data(static_cast<size_t>(dims.Count())), shape(dims) {
+  Values(atb::Dims dims, float first = 0) : data(static_cast<size_t>(dims.count())), shape(dims) {
     for (size_t i = 0; i < data.size(); ++i)
       data[i] = first + 0.25f * static_cast<float>(i % 7) - 0.5f;
   }
@@ -38,7 +38,7 @@ inline std::unique_ptr<atb::Operation> MakeNested() {
   inner.name = "Inner";
   inner.inTensorNum = inner.outTensorNum = 1;
   inner.nodes.push_back({Make("ElewiseOperation", R"({"elewiseType":8})"), {0, 0}, {1}, {}});
-  auto made_inner = atb::GraphOperation::Create(std::move(inner));
+  auto made_inner = atb::GraphOperation::create(std::move(inner));
   EXPECT_TRUE(made_inner.status.ok());
   atb::GraphParam outer;
   outer.name = "Outer";
@@ -48,7 +48,7 @@ inline std::unique_ptr<atb::Operation> MakeNested() {
   outer.nodes.push_back({Make("LinearOperation", R"({"hasBias":false})"), {0, 1}, {4}, {}});
   outer.nodes.push_back({Make("ElewiseOperation", R"({"elewiseType":8})"), {4, 2}, {5}, {}});
   outer.nodes.push_back({std::move(made_inner.operation), {5}, {3}, {}});
-  auto made = atb::GraphOperation::Create(std::move(outer));
+  auto made = atb::GraphOperation::create(std::move(outer));
   EXPECT_TRUE(made.status.ok()) << made.status.message();
   return std::move(made.operation);
 }

@@ -13,8 +13,8 @@ using atb_test::Values;
 
 struct TimesParam {
   int64_t factor = 2;
-  void Visit(atb::ParamFields& fields) { fields.Field("factor", factor); }
-  atb::Status Check() const { return {}; }
+  void visit(atb::ParamFields& fields) { fields.field("factor", factor); }
+  atb::Status check() const { return {}; }
 };
 
 class TimesOperation final : public atb::ParamOperation<TimesParam> {
@@ -29,16 +29,16 @@ class TimesOperation final : public atb::ParamOperation<TimesParam> {
   }
 
  private:
-  atb::Status Plan(const std::vector<atb::TensorDesc>&, const std::vector<atb::TensorDesc>&,
+  atb::Status plan(const std::vector<atb::TensorDesc>&, const std::vector<atb::TensorDesc>&,
                    KernelPlan& plan) const override {
     plan.kernels.push_back({"TimesF32Kernel", atb::Tiling(), {}, {}});
     return {};
   }
-  atb::Status Launch(size_t, std::span<const atb::Tensor> in, std::span<const atb::Tensor> out,
+  atb::Status launch(size_t, std::span<const atb::Tensor> in, std::span<const atb::Tensor> out,
                      const atb::Tiling&) const override {
-    const auto count = static_cast<size_t>(in[0].desc.dims.Count());
+    const auto count = static_cast<size_t>(in[0].desc.dims.count());
     for (size_t i = 0; i < count; ++i)
-      out[0].As<float>()[i] = in[0].As<float>()[i] * static_cast<float>(param().factor);
+      out[0].as<float>()[i] = in[0].as<float>()[i] * static_cast<float>(param().factor);
     return {};
   }
 };
@@ -59,7 +59,7 @@ TEST(ToyOperation, IsMadeFromJsonAndRuns) {
 TEST(ToyOperation, IsNotTheLibrarys) {
   EXPECT_FALSE(atb::CreateOperation("TimesOperation", "{}").status.ok());
   EXPECT_FALSE(atb::CreateOperation("TimesOperation", R"({"nothing":3})", kToys).status.ok());
-  EXPECT_EQ(atb::OperationTypes().size(), 16U);
+  EXPECT_EQ(atb::operation_types().size(), 16U);
 }
 
 }  // namespace
