@@ -20,7 +20,7 @@ Error system_error(ErrorCode code, const std::string& path, std::string_view wha
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  const auto file = open_regular(path, "tensor file");
+  const auto file = open_regular(path, "file");
   if (!file) return fail(file.error());
   const size_t size = file->bytes;
   const std::byte* data = nullptr;

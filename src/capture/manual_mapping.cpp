@@ -30,6 +30,12 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
+// Whatever it is: that a FIFO cannot be read is said by who reads it.
+bool is_metadata(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
+}
+
 // `path` as the json means it, absolute where it was found.
 std::string resolve(const std::string& path, const fs::path& json_folder) {
   if (path.empty() || fs::path(path).is_absolute() || is_file(path)) return path;
@@ -63,10 +69,7 @@ Error bad_entry(const std::string& path, std::string_view data_id, std::string_v
 template <typename Visit>
 Result<void> each_entry(const std::string& path, std::vector<Error>& problems, Visit visit) {
   const auto text = read_text(path, kMaxMetadataBytes);
-  if (!text && text.error().code() == ErrorCode::kUnsupported) return fail(text.error());
-  if (!text)
-    return fail(Error(ErrorCode::kUnreadable, path)
-                << "cannot be read; check path and permissions");
+  if (!text) return fail(text.error());
   simdjson::dom::parser parser;
   simdjson::dom::object data_ids;
   if (parser.parse(*text).get(data_ids) != simdjson::SUCCESS)
@@ -119,14 +122,14 @@ class FolderLock {
 
 std::string find_metadata(const std::string& path) {
   const fs::path given(path);
-  if (given.filename() == kMetadataFile && is_file(given)) return path;
+  if (given.filename() == kMetadataFile && is_metadata(given)) return path;
   for (const fs::path& candidate :
        {given / kMetadataFile, given / kGoldenTensorFolder / kMetadataFile})
-    if (candidate.parent_path().filename() == kGoldenTensorFolder && is_file(candidate))
+    if (candidate.parent_path().filename() == kGoldenTensorFolder && is_metadata(candidate))
       return candidate.native();
   // "golden_tensor/" has an empty last component.
   if (given.filename().empty() && given.parent_path().filename() == kGoldenTensorFolder &&
-      is_file(given / kMetadataFile))
+      is_metadata(given / kMetadataFile))
     return (given / kMetadataFile).native();
   return {};
 }
