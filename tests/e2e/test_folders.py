@@ -218,6 +218,21 @@ def test_a_mapping_that_moved_is_found_below_my_path(ait, tmp_path):
         assert all(row["cmp_fail_reason"] == "" for row in csv.DictReader(file))
 
 
+def test_a_mapping_whose_golden_tensors_moved_with_it_needs_nothing(ait, tmp_path):
+    manual_mapping(tmp_path)
+    (tmp_path / "ait_dump").rename(tmp_path / "elsewhere")
+    ait("llm", "compare", "-gp", "elsewhere/12_0", "-o", "out")
+    with open(tmp_path / "out/cmp_report.csv", newline="") as file:
+        assert [row["cmp_fail_reason"] for row in csv.DictReader(file)] == [""] * 6
+
+
+def test_a_mapping_with_a_path_of_200_kilobytes_is_read_at_once(ait, tmp_path):
+    golden = manual_mapping(tmp_path)
+    (golden / "metadata.json").write_text(json.dumps({"1": {"0": ["/a" * 100_000, "/b" * 100_000]}}))
+    done = ait("llm", "compare", "-gp", "ait_dump/12_0", "-mp", ".", "-o", "out", timeout=10)
+    assert done.returncode == 0, done.stderr
+
+
 def test_reports_are_never_overwritten(ait, tmp_path):
     manual_mapping(tmp_path)
     for _ in range(3):
