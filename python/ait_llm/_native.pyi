@@ -436,6 +436,9 @@ class Recorder:
         """Of several texts for one path the last wins."""
     def flush(self) -> None: ...
     @property
+    def missing_mappings(self) -> int:
+        """Files that were written and have no entry in metadata.json, or none yet."""
+    @property
     def first_mapping_failure(self) -> str | None: ...
 
 def add_to_metadata(folder: bytes, entries: Sequence[_MappedPair]) -> None: ...

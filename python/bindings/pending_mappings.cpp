@@ -26,6 +26,7 @@ void PendingMappings::guarded(Work work) noexcept {
 }
 
 void PendingMappings::add(Mapping&& mapping) noexcept {
+  ++added_;
   guarded([&] {
     const std::lock_guard lock(mutex_);
     pairs_[std::move(mapping.folder)].push_back(std::move(mapping.pair));
@@ -52,8 +53,10 @@ void PendingMappings::write() noexcept {
     if (pairs.empty()) return;
     const auto start = Clock::now();
     for (auto& [folder, added] : pairs) {
-      const auto result = capture::add_to_metadata(folder, added);
-      if (!result) try_again_later(folder, std::move(added), result.error());
+      if (const auto result = capture::add_to_metadata(folder, added))
+        written_ += added.size();
+      else
+        try_again_later(folder, std::move(added), result.error());
     }
     const auto end = Clock::now();
     due_ = end + (end - start) * (kMappingShare - 1);

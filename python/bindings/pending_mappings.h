@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -34,6 +35,9 @@ class PendingMappings {
 
   std::optional<std::string> first_failure() const;
 
+  // Entries that are in no metadata.json, because they wait or because writing them failed.
+  uint64_t missing() const { return added_ - written_; }
+
  private:
   using Clock = std::chrono::steady_clock;
   using Pairs = std::map<std::string, std::vector<capture::MappedPair>>;
@@ -46,6 +50,8 @@ class PendingMappings {
 
   std::mutex writing_;  // one at a time; taken before the other
   std::atomic<Clock::time_point> due_{Clock::time_point{}};
+  std::atomic<uint64_t> added_{0};
+  std::atomic<uint64_t> written_{0};
   mutable std::mutex mutex_;
   Pairs pairs_;
   std::optional<std::string> first_failure_;

@@ -162,6 +162,7 @@ class Recorder {
 
   // The files are on their accounts.
   std::optional<std::string> first_mapping_failure() const { return mappings_.first_failure(); }
+  uint64_t missing_mappings() const { return mappings_.missing(); }
 
  private:
   static int write_mappings_when_due(void* mappings) {
@@ -301,6 +302,7 @@ void bind_recorder(nb::module_& module) {
           },
           "account"_a, "path"_a, "text"_a)
       .def("flush", &Recorder::flush, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("missing_mappings", &Recorder::missing_mappings)
       .def_prop_ro("first_mapping_failure", [](const Recorder& self) {
         return optional_text(self.first_mapping_failure());
       });

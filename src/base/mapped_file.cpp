@@ -2,9 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
+#include <string_view>
 
 #include "base/text_file.h"
 
@@ -17,10 +21,36 @@ Error system_error(ErrorCode code, const std::string& path, std::string_view wha
   return Error(code, path) << what << ": " << system_message(errno);
 }
 
+// The most that one temporary file may take, in bytes; without it half of what is free. A few
+// megabytes of a compressed file can ask for any amount, and others need the disk, too.
+constexpr const char* kMaxTemporaryBytes = "AIT_MAX_TEMPORARY_BYTES";
+
+Result<void> check_room(int file, const std::string& where, uint64_t size) {
+  Error error(ErrorCode::kUnwritable, where);
+  error << "is not used for " << size << " temporary bytes";
+  if (const char* given = std::getenv(kMaxTemporaryBytes); given != nullptr && *given != '\0') {
+    const char* last = given + std::strlen(given);
+    uint64_t limit = 0;
+    const auto [end, bad] = std::from_chars(given, last, limit);
+    const std::string setting = kMaxTemporaryBytes + ("=" + printable(given));
+    if (bad != std::errc() || end != last)
+      return fail(error << ": " << setting << " is no number of bytes");
+    if (size > limit) return fail(error << ", which is more than " << setting << " allows");
+    return {};
+  }
+  struct statvfs disk{};
+  if (::fstatvfs(file, &disk) != 0) return {};  // posix_fallocate will say what is wrong
+  const uint64_t free_bytes = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (size <= free_bytes / 2) return {};
+  return fail(error << ", which is more than half of the " << free_bytes
+                    << " that are free; point TMPDIR at a larger disk or set "
+                    << kMaxTemporaryBytes);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  const auto file = open_regular(path, "tensor file");
+  const auto file = open_regular(path, "file");
   if (!file) return fail(file.error());
   const size_t size = file->bytes;
   const std::byte* data = nullptr;
@@ -43,6 +73,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::temporary(
   const Descriptor file(::open(where.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (file.get() < 0)
     return fail(system_error(ErrorCode::kUnwritable, where, "cannot hold a temporary file"));
+  if (auto fits = check_room(file.get(), where, size); !fits) return fail(fits.error());
   // posix_fallocate, not ftruncate: a full disk must be an error here, not a SIGBUS at the first
   // write.
   if (size > 0) {

@@ -26,6 +26,8 @@ class MappedFile {
 
   // Bytes of our own making (a decompressed member) in an unlinked temporary file: page cache that
   // the kernel can write out, not anonymous memory. `fill` gets exactly `size` writable bytes.
+  // Refuses more than half of what is free in TMPDIR, or than AIT_MAX_TEMPORARY_BYTES where that is
+  // set (kUnwritable).
   static Result<std::shared_ptr<const MappedFile>> temporary(
       size_t size, const std::function<Result<void>(std::span<std::byte>)>& fill);
 

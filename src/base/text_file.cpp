@@ -21,6 +21,19 @@ Error too_large(const std::string& path, size_t max_bytes) {
          << "is larger than " << bytes_text(max_bytes) << ", more than such a file can be";
 }
 
+// "a FIFO": what lies where a file is expected.
+std::string_view kind_text(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+Error not_a_file(const std::string& path, mode_t mode, std::string_view expected) {
+  return Error(ErrorCode::kUnreadable, path)
+         << "is " << kind_text(mode) << " where a " << expected << " is expected";
+}
+
 }  // namespace
 
 Descriptor::~Descriptor() {
@@ -29,22 +42,22 @@ Descriptor::~Descriptor() {
 
 Result<RegularFile> open_regular(const std::string& path, std::string_view expected) {
   // O_NONBLOCK: a fifo given by mistake must not hang the program before fstat can tell what it is.
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) {
-    if (errno == ENOENT || errno == ENOTDIR)
-      return fail(Error(ErrorCode::kNotFound, path) << "no such file; check the path");
-    return fail(Error(ErrorCode::kUnreadable, path)
-                << "cannot be opened for reading: " << system_message(errno));
-  }
+  // O_NOCTTY: a terminal does not become that of the program.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status{};
+  if (file.get() < 0) {
+    const int why = errno;
+    if (why == ENOENT || why == ENOTDIR)
+      return fail(Error(ErrorCode::kNotFound, path) << "no such file; check the path");
+    if (::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode))
+      return fail(not_a_file(path, status.st_mode, expected));  // none can be opened
+    return fail(Error(ErrorCode::kUnreadable, path)
+                << "cannot be opened for reading: " << system_message(why));
+  }
   if (::fstat(file.get(), &status) != 0)
     return fail(Error(ErrorCode::kUnreadable, path)
                 << "cannot be examined: " << system_message(errno));
-  if (S_ISDIR(status.st_mode))
-    return fail(Error(ErrorCode::kUnreadable, path)
-                << "is a folder where a " << expected << " is expected");
-  if (!S_ISREG(status.st_mode))
-    return fail(Error(ErrorCode::kUnreadable, path) << "is not a regular file");
+  if (!S_ISREG(status.st_mode)) return fail(not_a_file(path, status.st_mode, expected));
   return RegularFile{std::move(file), static_cast<size_t>(status.st_size)};
 }
 

@@ -34,7 +34,7 @@ struct RegularFile {
 };
 
 // Fails on a missing path (kNotFound), and on everything that is not a regular file or may not be
-// read (kUnreadable). `expected` is what a message says was meant: "tensor file".
+// read (kUnreadable). `expected` is what a message says was meant: "program".
 Result<RegularFile> open_regular(const std::string& path, std::string_view expected);
 
 // A JSON parser may look at this many bytes behind its text; memory for them follows what read_text

@@ -294,11 +294,15 @@ void read_topologies(Recording& recording, Topologies& out) {
   recording.model_tops = std::move(tops);
 }
 
-// Reads a parameter file; empty where there is none, or something larger than parameters are.
-std::string read_param(const std::string& path) {
-  std::string text = read_text(path, kMaxParamBytes).value_or("");
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  return text;
+// What a parameter file says; nothing where it cannot be read, which is a problem.
+std::string read_param(const std::string& path, std::vector<Error>& problems) {
+  auto text = read_text(path, kMaxParamBytes);
+  if (!text) {
+    problems.push_back(text.error());
+    return {};
+  }
+  while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
+  return std::move(*text);
 }
 
 // Operations with parameters have kernels below them, graphs have operations. Plugins and hidden
@@ -393,7 +397,7 @@ Result<Recording> read_atb_dump(const std::string& path) {
         }
         const auto param = param_files.find(name);
         if (param != param_files.end() && (operation.param.empty() || operation.param == "null"))
-          operation.param = read_param(param->second);
+          operation.param = read_param(param->second, recording.problems);
         operation.kind = atb_kind(operation.type, operation.param);
         return operation;
       },

@@ -68,8 +68,7 @@ bool is_plain_name(const std::string& name) {
 Result<void> read_index(Capture& capture, const fs::path& index) {
   const std::string& path = index.native();
   const auto text = read_text(path, kMaxIndexBytes);
-  if (!text && text.error().code() == ErrorCode::kUnsupported) return fail(text.error());
-  if (!text) return fail(Error(ErrorCode::kUnreadable, path) << "cannot be read");
+  if (!text) return fail(text.error());
   simdjson::dom::parser parser;
   simdjson::dom::object map;
   if (const auto code = parser.parse(*text)["weight_map"].get(map); code != simdjson::SUCCESS)

@@ -78,7 +78,7 @@ std::string problem_of(const Label& label) {
 void read_file(Labels& labels) {
   const auto text = read_text(labels.path, kMaxBytes);
   if (!text) {
-    labels.problems.push_back(Error(ErrorCode::kUnreadable, labels.path) << "cannot be read");
+    labels.problems.push_back(text.error());
     return;
   }
   std::map<std::string, size_t, std::less<>> known;

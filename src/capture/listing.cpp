@@ -15,6 +15,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/text_file.h"
+
 namespace ait::capture {
 namespace {
 
@@ -27,20 +29,6 @@ struct KernelEntry {
   uint16_t bytes;
   uint8_t type;
   char name[1];
-};
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return number_; }
-
- private:
-  int number_;
 };
 
 bool is_folder(int parent, const char* name, uint8_t type) {

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/text_file.h"
+#include "capture/listing.h"
 #include "record/atomic_file.h"
 #include "record/dump_names.h"
 
@@ -22,12 +24,21 @@ namespace fs = std::filesystem;
 using record::kGoldenTensorFolder;
 using record::kMetadataFile;
 
-// An entry is a few hundred bytes, and a run may have millions.
-constexpr size_t kMaxMetadataBytes = size_t{1} << 30;
+// An entry is a few hundred bytes: a million of them.
+constexpr size_t kMaxMetadataBytes = size_t{256} << 20;
+
+// Of entries that are no pair of paths, so many are named.
+constexpr size_t kMaxBadEntries = 1000;
 
 bool is_file(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
+}
+
+// Whatever it is: that a FIFO cannot be read is said by who reads it.
+bool is_metadata(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
 }
 
 // `path` as the json means it, absolute where it was found.
@@ -38,19 +49,28 @@ std::string resolve(const std::string& path, const fs::path& json_folder) {
 }
 
 // The longest tail of `path` that exists below `root`: a dump that has travelled keeps its inner
-// folders.
-std::string find_below(const std::string& root, const std::string& path) {
-  const fs::path whole = fs::path(path).relative_path();
-  for (auto first = whole.begin(); first != whole.end(); ++first) {
-    fs::path tail;
-    bool climbs = false;
-    for (auto part = first; part != whole.end(); ++part) {
-      climbs |= *part == "..";
-      tail /= *part;
-    }
-    if (!climbs && is_file(fs::path(root) / tail)) return (fs::path(root) / tail).native();
+// folders. No tail climbs out of `root`, or is deeper than any dump.
+std::string find_below(const fs::path& root, std::string_view path) {
+  std::vector<std::string_view> tails;  // longer and longer
+  for (size_t end = path.size(); end > 0 && tails.size() < kMaxFolderDepth;) {
+    const size_t slash = path.rfind('/', end - 1);
+    const size_t first = slash == std::string_view::npos ? 0 : slash + 1;
+    const std::string_view part = path.substr(first, end - first);
+    if (part == ".." || path.size() - first > PATH_MAX) break;
+    if (!part.empty()) tails.push_back(path.substr(first));
+    end = first == 0 ? 0 : slash;
   }
+  for (auto tail = tails.rbegin(); tail != tails.rend(); ++tail)
+    if (is_file(root / *tail)) return (root / *tail).native();
   return {};
+}
+
+// The golden files of a dump that was moved as a whole still lie beside its json.
+std::string golden_file(const std::string& path, const fs::path& json_folder) {
+  std::string resolved = resolve(path, json_folder);
+  if (is_file(resolved)) return resolved;
+  std::string found = find_below(json_folder, path);
+  return found.empty() ? resolved : found;
 }
 
 Error bad_entry(const std::string& path, std::string_view data_id, std::string_view token_id) {
@@ -63,19 +83,24 @@ Error bad_entry(const std::string& path, std::string_view data_id, std::string_v
 template <typename Visit>
 Result<void> each_entry(const std::string& path, std::vector<Error>& problems, Visit visit) {
   const auto text = read_text(path, kMaxMetadataBytes);
-  if (!text && text.error().code() == ErrorCode::kUnsupported) return fail(text.error());
-  if (!text)
-    return fail(Error(ErrorCode::kUnreadable, path)
-                << "cannot be read; check path and permissions");
+  if (!text) return fail(text.error());
   simdjson::dom::parser parser;
   simdjson::dom::object data_ids;
   if (parser.parse(*text).get(data_ids) != simdjson::SUCCESS)
     return fail(Error(ErrorCode::kCorrupt, path)
                 << "is not the JSON object that dump_data writes; was it edited or cut short?");
+  const auto complain = [&](std::string_view data_id, std::string_view token_id) {
+    if (problems.size() < kMaxBadEntries)
+      problems.push_back(bad_entry(path, data_id, token_id));
+    else if (problems.size() == kMaxBadEntries)
+      problems.push_back(Error(ErrorCode::kCorrupt, path)
+                         << "has more entries that are no pair of paths; only the first "
+                         << kMaxBadEntries << " are named");
+  };
   for (const auto [data_id, tokens_value] : data_ids) {
     simdjson::dom::object tokens;
     if (tokens_value.get(tokens) != simdjson::SUCCESS) {
-      problems.push_back(bad_entry(path, data_id, ""));
+      complain(data_id, "");
       continue;
     }
     for (const auto [token_id, value] : tokens) {
@@ -84,7 +109,7 @@ Result<void> each_entry(const std::string& path, std::vector<Error>& problems, V
       std::string_view actual;
       if (value.get(paths) != simdjson::SUCCESS || paths.at(0).get(golden) != simdjson::SUCCESS ||
           paths.at(1).get(actual) != simdjson::SUCCESS) {
-        problems.push_back(bad_entry(path, data_id, token_id));
+        complain(data_id, token_id);
         continue;
       }
       visit(data_id, token_id, golden, actual);
@@ -119,14 +144,14 @@ class FolderLock {
 
 std::string find_metadata(const std::string& path) {
   const fs::path given(path);
-  if (given.filename() == kMetadataFile && is_file(given)) return path;
+  if (given.filename() == kMetadataFile && is_metadata(given)) return path;
   for (const fs::path& candidate :
        {given / kMetadataFile, given / kGoldenTensorFolder / kMetadataFile})
-    if (candidate.parent_path().filename() == kGoldenTensorFolder && is_file(candidate))
+    if (candidate.parent_path().filename() == kGoldenTensorFolder && is_metadata(candidate))
       return candidate.native();
   // "golden_tensor/" has an empty last component.
   if (given.filename().empty() && given.parent_path().filename() == kGoldenTensorFolder &&
-      is_file(given / kMetadataFile))
+      is_metadata(given / kMetadataFile))
     return (given / kMetadataFile).native();
   return {};
 }
@@ -143,7 +168,7 @@ Result<ManualMapping> read_manual_mapping(const std::string& path) {
                          [&](std::string_view data_id, std::string_view token_id,
                              std::string_view golden, std::string_view actual) {
                            mapping.pairs.push_back({std::string(data_id), std::string(token_id),
-                                                    resolve(std::string(golden), folder),
+                                                    golden_file(std::string(golden), folder),
                                                     resolve(std::string(actual), folder)});
                          });
   if (!read) return fail(read.error());

@@ -37,7 +37,8 @@ std::string find_metadata(const std::string& path);
 bool is_manual_mapping(const std::string& path);
 
 // Reads the metadata.json that a path means. A relative path in it counts from the current folder,
-// then from the json's.
+// then from the json's. A golden file that is not at its path is looked for below the json's folder
+// by ever shorter tails of it.
 Result<ManualMapping> read_manual_mapping(const std::string& path);
 
 // Finds my files that have moved: they are looked for below `actual_root`, if that is a folder, by

@@ -83,11 +83,7 @@ uint64_t add_node(Tree& tree, const simdjson::dom::element& element, size_t dept
 
 Result<Tree> read_tree(const std::string& path) {
   const auto text = read_text(path, kMaxTreeBytes);
-  if (!text && text.error().code() == ErrorCode::kUnsupported)
-    return fail(Error(ErrorCode::kUnsupported, path) << "is larger than any module tree");
-  if (!text)
-    return fail(Error(ErrorCode::kUnreadable, path)
-                << "cannot be read; check path and permissions");
+  if (!text) return fail(text.error());
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   Tree tree;
@@ -168,7 +164,7 @@ std::vector<RecordingBuilder::Name> parse_file(std::string_view file,
 
 // Looks into one table of each kind of folder: other rounds have the same tensors. A tensor that
 // was kept whole in any round is not taken from a table in another, where a killed process lost it.
-StatisticsOnly read_statistics(const Recording& recording, const RecordingBuilder& builder) {
+StatisticsOnly read_statistics(Recording& recording, const RecordingBuilder& builder) {
   StatisticsOnly out;
   StatisticsOnly whole;
   builder.each([&](size_t rank, size_t round, const std::string& unit, std::string_view files) {
@@ -182,7 +178,11 @@ StatisticsOnly read_statistics(const Recording& recording, const RecordingBuilde
     const auto table =
         formats::open_tensor_file(recording.ranks[rank].path + "/" + recording.rounds[round] + "/" +
                                   unit + "/" + record::kStatisticsFile);
-    for (size_t i = 0; table && i < (*table)->size(); ++i)
+    if (!table) {
+      recording.problems.push_back(table.error());
+      return;
+    }
+    for (size_t i = 0; i < (*table)->size(); ++i)
       if (const std::string name = (*table)->name(i); is_tensor_name(name)) out[unit].insert(name);
   });
   for (const auto& [unit, names] : whole)

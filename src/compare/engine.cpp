@@ -19,8 +19,9 @@ using formats::TensorFile;
 // Pairs on their way per thread: enough to keep the disk busy ahead of the threads.
 constexpr size_t kInFlightPerThread = 8;
 
-// Files that hold many tensors are opened once for all of them, the last few of each side.
-constexpr size_t kCachedFiles = 16;
+// Files that hold many tensors are opened once for all of them, the last ones of each side: more
+// than a checkpoint has shards, as tensors next to each other need not lie in the same shard.
+constexpr size_t kCachedFiles = 256;
 
 // A file and where each of its tensors is.
 struct OpenFile {

@@ -277,6 +277,8 @@ Result<OwnedBytes> ZipArchive::contents(const ZipMember& member) const {
           return fail(error(ErrorCode::kCorrupt) << "is damaged: its checksum is wrong");
         return {};
       });
+  if (!inflated && inflated.error().code() == ErrorCode::kUnwritable)
+    return fail(error(ErrorCode::kUnwritable) << "cannot be inflated: " << inflated.error().text());
   if (!inflated) return fail(inflated.error());
   return OwnedBytes{*inflated, (*inflated)->bytes()};
 }

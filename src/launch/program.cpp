@@ -4,12 +4,13 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <vector>
 
+#include "base/text_file.h"
 #include "launch/elf.h"
 
 namespace ait::launch {
@@ -29,10 +30,11 @@ Kind look_at(const std::string& path) {
 
 // The words of a #! line; none for other files.
 std::vector<std::string> interpreter_words(const std::string& path) {
+  const auto file = open_regular(path, "program");
+  if (!file) return {};
   std::array<char, kMaxFirstLineBytes> buffer{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(buffer.data(), buffer.size());
-  std::string line(buffer.data(), static_cast<size_t>(file.gcount()));
+  const ssize_t got = ::read(file->descriptor.get(), buffer.data(), buffer.size());
+  const std::string line(buffer.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
   if (!line.starts_with("#!")) return {};
   std::istringstream words(line.substr(2, line.find('\n') - 2));
   std::vector<std::string> out;

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <filesystem>
 
+#include "base/text_file.h"
+
 namespace ait::match {
 namespace {
 
@@ -90,14 +92,11 @@ Result<std::vector<TypeMapping>> read_op_mapping(const std::string& given) {
   if (!fs::exists(path, ignored))
     return fail(Error(ErrorCode::kNotFound, path)
                 << "no such mapping file; check the path given to -mf");
-  if (fs::file_size(path, ignored) > kMaxMappingBytes)
-    return fail(invalid(path, "it is larger than 16 MiB"));
-  simdjson::padded_string text;
-  if (simdjson::padded_string::load(path).get(text) != simdjson::SUCCESS)
-    return fail(Error(ErrorCode::kUnreadable, path) << "cannot be read; check its permissions");
+  const auto text = read_text(path, kMaxMappingBytes);
+  if (!text) return fail(text.error());
   simdjson::dom::parser parser;
   simdjson::dom::element root;
-  if (parser.parse(text).get(root) != simdjson::SUCCESS)
+  if (parser.parse(*text).get(root) != simdjson::SUCCESS)
     return fail(invalid(path, "it is not JSON"));
   std::vector<TypeMapping> out;
   simdjson::dom::object object;

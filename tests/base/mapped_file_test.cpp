@@ -166,6 +166,34 @@ TEST_F(TemporaryFolder, ThatDoesNotExistIsAnErrorThatNamesIt) {
   EXPECT_EQ(made.error().path(), at("nowhere"));
 }
 
+TEST_F(TemporaryFolder, GivesNoMoreThanHalfOfItsRoom) {
+  ::setenv("TMPDIR", folder_.c_str(), 1);
+  const uintmax_t free = fs::space(folder_).available;
+  const auto made = MappedFile::temporary(free / 4 * 3, fill_with_x);
+  ASSERT_FALSE(made.has_value());
+  EXPECT_EQ(made.error().code(), ErrorCode::kUnwritable);
+  EXPECT_THAT(made.error().text(), testing::HasSubstr("which is more than half of the "));
+  EXPECT_THAT(made.error().text(), testing::HasSubstr("TMPDIR"));
+  EXPECT_THAT(made.error().text(), testing::HasSubstr("AIT_MAX_TEMPORARY_BYTES"));
+}
+
+TEST_F(TemporaryFolder, GivesAsMuchAsTheEnvironmentSays) {
+  const auto made_with = [](const char* limit, size_t bytes) {
+    ::setenv("AIT_MAX_TEMPORARY_BYTES", limit, 1);
+    const auto made = MappedFile::temporary(bytes, fill_with_x);
+    ::unsetenv("AIT_MAX_TEMPORARY_BYTES");
+    return made ? std::string("made") : made.error().message();
+  };
+  EXPECT_EQ(made_with("100", 100), "made");
+  EXPECT_EQ(made_with("", 100), "made");
+  EXPECT_EQ(made_with("100", 101),
+            "is not used for 101 temporary bytes, which is more than AIT_MAX_TEMPORARY_BYTES=100 "
+            "allows");
+  EXPECT_EQ(made_with("10G", 101),
+            "is not used for 101 temporary bytes: AIT_MAX_TEMPORARY_BYTES=10G is no number of "
+            "bytes");
+}
+
 TEST_F(TemporaryFolder, WithoutRoomIsAnErrorNotACrash) {
   const auto made = MappedFile::temporary(size_t{1} << 60, fill_with_x);
   ASSERT_FALSE(made.has_value());

@@ -61,8 +61,8 @@ TEST_F(TextFileTest, RefusesMoreThanTheLimitAndNamesIt) {
 
 TEST_F(TextFileTest, IsNotHeldUpByWhatIsNoFile) {
   ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
-  EXPECT_EQ(failure(at("fifo")).text(), at("fifo") + ": is not a regular file");
-  EXPECT_EQ(failure("/dev/zero").message(), "is not a regular file");
+  EXPECT_EQ(failure(at("fifo")).text(), at("fifo") + ": is a FIFO where a file is expected");
+  EXPECT_EQ(failure("/dev/zero").message(), "is a device where a file is expected");
   EXPECT_EQ(failure(scratch_.path()).message(), "is a folder where a file is expected");
   for (const std::string& path : {at("fifo"), std::string("/dev/zero"), scratch_.path()})
     EXPECT_EQ(failure(path).code(), ErrorCode::kUnreadable);

@@ -93,7 +93,7 @@ TEST(Checkpoint, IsNotHeldUpByAnIndexThatIsNone) {
   ASSERT_EQ(::mkfifo(index.c_str(), 0600), 0);
   const auto fifo = read_checkpoint(folder.path().string());
   ASSERT_FALSE(fifo);
-  EXPECT_EQ(fifo.error().message(), "cannot be read");
+  EXPECT_EQ(fifo.error().message(), "is a FIFO where a file is expected");
 }
 
 TEST(Checkpoint, IsNotEveryFolder) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 
 #include "test_files.h"
@@ -87,6 +88,56 @@ TEST(ManualMapping, FindsMovedFilesBelowMyPathByTheirTail) {
       R"({"1": {"0": ["/g", "/old/ait_dump/tensors/0_9/0/op/after/outtensor0.bin"]}})");
   const auto root = (folder.path() / "new").string();
   EXPECT_EQ(read(json, root).pairs[0].actual_path, moved);
+}
+
+TEST(ManualMapping, FindsGoldenFilesBesideTheJsonWhereTheDumpHasMoved) {
+  const TempFolder folder;
+  const auto golden = folder.write("golden_tensor/0/1_tensor.pth", "x");
+  const auto other = folder.write("elsewhere/1_tensor.pth", "x");
+  const auto json = folder.write("golden_tensor/metadata.json",
+                                 R"({"1": {"0": ["/old/golden_tensor/0/1_tensor.pth", "/m"],
+                                     "1": ["/old/golden_tensor/1/1_tensor.pth", "/m"],
+                                     "2": [")" +
+                                     other + R"(", "/m"],
+                                     "3": ["/old/../0/1_tensor.pth", "/m"],
+                                     "4": ["/old/elsewhere/../../elsewhere/1_tensor.pth", "/m"]}})");
+  const auto pairs = read(json).pairs;
+  ASSERT_EQ(pairs.size(), 5u);
+  EXPECT_EQ(pairs[0].golden_path, golden);
+  EXPECT_EQ(pairs[1].golden_path, "/old/golden_tensor/1/1_tensor.pth") << "is nowhere";
+  EXPECT_EQ(pairs[2].golden_path, other) << "is where the json says";
+  EXPECT_EQ(pairs[3].golden_path, golden);
+  EXPECT_EQ(pairs[4].golden_path, "/old/elsewhere/../../elsewhere/1_tensor.pth");
+}
+
+TEST(ManualMapping, IsNotHeldUpByALongPath) {
+  const TempFolder folder;
+  std::string path;
+  for (int i = 0; i < 100'000; ++i) path += "/a";
+  const auto json =
+      folder.write("metadata.json", R"({"1": {"0": [")" + path + R"(", ")" + path + R"("]}})");
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(read(json, folder.path().string()).pairs[0].actual_path, path);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST(ManualMapping, RefusesAFileLargerThanAnyMapping) {
+  const TempFolder folder;
+  const auto json = folder.write("metadata.json", "");
+  std::filesystem::resize_file(json, uintmax_t{1} << 40);
+  EXPECT_EQ(read_manual_mapping(json).error().message(),
+            "is larger than 256 MiB, more than such a file can be");
+}
+
+TEST(ManualMapping, NamesSomeOfManyBadEntries) {
+  const TempFolder folder;
+  std::string text = "{";
+  for (int i = 0; i < 100'000; ++i) text += "\"" + std::to_string(i) + "\": 1,";
+  const auto mapping = read(folder.write("metadata.json", text + R"("x": {"0": ["/g", "/m"]}})"));
+  EXPECT_EQ(mapping.pairs.size(), 1u);
+  ASSERT_EQ(mapping.problems.size(), 1001u);
+  EXPECT_EQ(mapping.problems.back().message(),
+            "has more entries that are no pair of paths; only the first 1000 are named");
 }
 
 TEST(ManualMapping, TakesMyPathForTheOnlyPair) {

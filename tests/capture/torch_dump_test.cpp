@@ -20,6 +20,9 @@ constexpr const char* kTree = R"({"name": "root", "type": "Model", "order": 0, "
     {"name": "root.layers.0", "type": "Block", "order": 1, "children": []}]},
   {"name": "root.tied", "type": "Norm", "alias_of": "root.norm", "children": []}]})";
 
+constexpr const char* kHeader =
+    "NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm";
+
 std::vector<std::string> names(const Recording& recording) {
   std::vector<std::string> out;
   for (const Operation& operation : recording.operations) out.push_back(operation.name);
@@ -32,7 +35,7 @@ void write_dump(const TempFolder& folder, const std::string& rank) {
     const std::string at = rank + "/" + token + "/";
     folder.write(at + "root.norm/output.pth", "x");
     folder.write(at + "root.norm/input_0.pth", "x");
-    folder.write(at + "root.norm/statistics.csv", "x");
+    folder.write(at + "root.norm/statistics.csv", kHeader + std::string("\r\n"));
     folder.write(at + "root.layers.0/output_0.pth", "x");
     folder.write(at + "root.layers.0/output_1_0.pth", "x");
     folder.write(at + "root.layers.0#1/output_0.pth", "x");
@@ -92,9 +95,6 @@ TEST(TorchDump, TellsRanksOnOneDeviceApartByTheirManifests) {
   EXPECT_EQ(recording->ranks.size(), 2u);
   EXPECT_TRUE(recording->problems.empty());
 }
-
-constexpr const char* kHeader =
-    "NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm";
 
 // The table of a module with these tensors.
 std::string table(const std::vector<std::string>& names) {
@@ -186,6 +186,8 @@ TEST(TorchDump, ReadsTablesOfOlderTools) {
   ASSERT_TRUE(recording) << recording.error().text();
   EXPECT_THAT(slots_of(*recording),
               ElementsAre(Seen{"output", Direction::kOutput, 0, 0, Kept::kStatistics}));
+  ASSERT_FALSE(recording->problems.empty());
+  EXPECT_THAT(recording->problems.back().path(), EndsWith("root.bad/statistics.csv"));
 }
 
 TEST(TorchDump, WorksWithoutATreeAndRefusesABrokenOne) {

@@ -171,6 +171,35 @@ def test_a_missing_shard_is_rows_with_a_reason(ait, tmp_path):
     assert done.returncode == 0
 
 
+def write_many(path, names):
+    """A safetensors file of a number under each of these names."""
+    header = ",".join(
+        f'"{name}":{{"dtype":"F32","shape":[1],"data_offsets":[{4 * i},{4 * i + 4}]}}' for i, name in enumerate(names)
+    )
+    header = f"{{{header}}}".encode()
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4 * len(names)))
+
+
+@pytest.mark.parametrize("count", [90_000, pytest.param(900_000, marks=pytest.mark.slow)])
+def test_a_file_of_many_tensors_takes_time_for_each_but_no_more(ait, tmp_path, count):
+    for side in ("golden", "my"):
+        write_many(tmp_path / f"{side}.safetensors", [f"model.layers.{i // 1000}.w{i % 1000}" for i in range(count)])
+    done = ait("llm", "compare", "-gp", "golden.safetensors", "-mp", "my.safetensors", "-o", "out", timeout=60)
+    assert f"{count} pairs: {count} identical" in done.stdout
+
+
+def test_shards_whose_tensors_alternate_are_opened_once(ait, tmp_path):
+    shards, each = 50, 1000
+    weight_map = {f"w{i}": f"{i % shards}.safetensors" for i in range(shards * each)}
+    for side in ("golden", "my"):
+        for shard in range(shards):
+            write_many(tmp_path / side / f"{shard}.safetensors", [f"w{i}" for i in range(shard, shards * each, shards)])
+        (tmp_path / side / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    done = ait("llm", "compare", "-gp", "golden", "-mp", "my", "-o", "out", timeout=20)
+    assert f"{shards * each} pairs: {shards * each} identical" in done.stdout
+
+
 def manual_mapping(tmp_path, tokens=2, data_ids=3):
     """What seed 002's first two steps leave behind, made here without dump_data."""
     torch = pytest.importorskip("torch")
@@ -216,6 +245,21 @@ def test_a_mapping_that_moved_is_found_below_my_path(ait, tmp_path):
     ait("llm", "compare", "-gp", "ait_dump/12_0", "-mp", "moved", "-o", "found")
     with open(tmp_path / "found/cmp_report.csv", newline="") as file:
         assert all(row["cmp_fail_reason"] == "" for row in csv.DictReader(file))
+
+
+def test_a_mapping_whose_golden_tensors_moved_with_it_needs_nothing(ait, tmp_path):
+    manual_mapping(tmp_path)
+    (tmp_path / "ait_dump").rename(tmp_path / "elsewhere")
+    ait("llm", "compare", "-gp", "elsewhere/12_0", "-o", "out")
+    with open(tmp_path / "out/cmp_report.csv", newline="") as file:
+        assert [row["cmp_fail_reason"] for row in csv.DictReader(file)] == [""] * 6
+
+
+def test_a_mapping_with_a_path_of_200_kilobytes_is_read_at_once(ait, tmp_path):
+    golden = manual_mapping(tmp_path)
+    (golden / "metadata.json").write_text(json.dumps({"1": {"0": ["/a" * 100_000, "/b" * 100_000]}}))
+    done = ait("llm", "compare", "-gp", "ait_dump/12_0", "-mp", ".", "-o", "out", timeout=10)
+    assert done.returncode == 0, done.stderr
 
 
 def test_reports_are_never_overwritten(ait, tmp_path):

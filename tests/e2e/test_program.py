@@ -81,7 +81,7 @@ def test_wrong_usage_is_one_line_with_a_hint(ait, pair, arguments):
         ("golden.npy", "text.npy", "text.npy"),
         ("golden.npy", "empty.npy", "empty"),
         ("golden.npy", "cut.npy", "cut.npy"),
-        ("golden.npy", "fifo", "not a regular file"),
+        ("golden.npy", "fifo", "is a FIFO where a file is expected"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(compare, pair, tmp_path, golden, my, words):

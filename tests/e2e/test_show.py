@@ -79,3 +79,12 @@ def test_empty_and_scalar_tensors_are_shown(ait, tmp_path, array):
 def test_escape_sequences_in_names_stay_harmless(ait, tmp_path):
     np.savez(tmp_path / "evil.npz", **{"\033[2Jx": np.zeros(2), "y": np.zeros(2)})
     assert "\033" not in ait("show", "evil.npz").stdout
+
+
+def test_a_member_that_would_fill_the_disk_is_not_inflated(ait, tmp_path):
+    np.savez_compressed(tmp_path / "bomb.npz", zeros=np.zeros(1 << 22, np.uint8), small=np.zeros(3))
+    process = ait("show", "bomb.npz", "--name", "zeros", env={"AIT_MAX_TEMPORARY_BYTES": "1000000"})
+    line = error_line(process)
+    assert "bomb.npz" in line and "zeros.npy cannot be inflated: /tmp" in line
+    assert "more than AIT_MAX_TEMPORARY_BYTES=1000000 allows" in line
+    assert ait("show", "bomb.npz", "--name", "small", env={"AIT_MAX_TEMPORARY_BYTES": "1000"}).returncode == 0

@@ -363,6 +363,37 @@ def test_a_full_disk_leaves_whole_files_and_true_entries(small_disk):
         assert {Path(golden) for golden, _ in entries(folder).values()} <= set(files)
 
 
+NO_ROOM_FOR_THE_MAPPING = """
+import resource, sys, torch
+from ait_llm.dump.manual_dump import dump_data, flush
+for token in range(51):
+    dump_data(token, 1, torch.zeros(4), sys.executable, sys.argv[1])
+    if token == 0:
+        flush()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))  # a tensor's file is smaller
+if len(sys.argv) > 2:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+"""
+
+
+def test_entries_that_cannot_be_written_are_counted(tmp_path):
+    process = run_python(NO_ROOM_FOR_THE_MAPPING, tmp_path)
+    assert process.returncode == 0, process.stderr
+    (folder,) = tmp_path.glob("ait_dump/*/golden_tensor")
+    assert len(list(folder.rglob("*_tensor.pth"))) == 51
+    missing = 51 - len(entries(folder))
+    assert missing > 0
+    assert "File too large" in process.stderr
+    assert f"{missing} of 51 tensors that were saved are not in metadata.json" in process.stderr.splitlines()[-1]
+
+
+def test_entries_that_can_be_written_in_the_end_are_not_counted(tmp_path):
+    process = run_python(NO_ROOM_FOR_THE_MAPPING, tmp_path, "room")
+    (folder,) = tmp_path.glob("ait_dump/*/golden_tensor")
+    assert len(entries(folder)) == 51
+    assert "are not in metadata.json" not in process.stderr
+
+
 def test_two_processes_share_an_output_path(tmp_path, my_path):
     script = """
 import os, sys, torch
@@ -523,6 +554,7 @@ def test_the_recorder_counts(tmp_path):
     assert (account.submitted_bytes, account.written_bytes) == (24, 16)
     assert account.first_failure.startswith(str(tmp_path / "x.npy"))
     assert recorder.first_mapping_failure is None
+    assert recorder.missing_mappings == 0
     with pytest.raises(ait_llm.AitError):
         recorder.submit(account, b"x.safetensors", operand)
     same(ait_llm.load(tmp_path / "x.bin").torch(), torch.zeros(4, dtype=torch.bfloat16))

@@ -141,10 +141,16 @@ class _ProcessRecorder:
     def close(self) -> None:
         """The last words of the process."""
         self.flush()
-        if self._account.failed > self._reported:
-            self._reported = self._account.failed
+        native, account = self._native, self._account
+        if account.failed > self._reported:
+            self._reported = account.failed
+            _logger.warning("dump_data: %d of %d tensors could not be saved", account.failed, account.submitted)
+        if native is not None and native.missing_mappings:
             _logger.warning(
-                "dump_data: %d of %d tensors could not be saved", self._account.failed, self._account.submitted
+                "dump_data: %d of %d tensors that were saved are not in metadata.json and will not be compared: %s",
+                native.missing_mappings,
+                account.written,
+                native.first_mapping_failure,
             )
 
 
