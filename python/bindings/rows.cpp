@@ -56,7 +56,7 @@ class RowIterator {
   ~RowIterator() {
     // A forked child has none of the threads, and its copies of the locks may be held for ever.
     if (is_forked()) {
-      static_cast<void>(stream_.release());
+      [[maybe_unused]] const auto* left_alone = stream_.release();
       return;
     }
     const nb::gil_scoped_release unlocked;

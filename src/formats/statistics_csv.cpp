@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kHeader =
     "NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm";
 
-enum Cell : size_t {
+enum Cell : uint8_t {
   kInputOutput = 2,
   kIndex = 3,
   kDataType = 4,

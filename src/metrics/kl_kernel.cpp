@@ -66,7 +66,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ait::metrics::HWY_NAMESPACE {
 
 // e^x for x <= 0, 0 below kMinExponent64.
-HWY_INLINE V64 Exp(V64 x) {
+HWY_INLINE V64 exp(V64 x) {
   const F64 d;
   const hn::RebindToSigned<F64> di;
   const V64 n = hn::Round(hn::Mul(x, hn::Set(d, kLog2E)));
@@ -83,8 +83,8 @@ HWY_INLINE V64 Exp(V64 x) {
 
 // Where no difference is larger than kSmallDifference, one exponential serves both sides: with d =
 // m - g, e^m = e^g (1 + d + d² q(d)).
-void KlSmallF64(const double* golden, const double* actual, size_t elements, double max_g,
-                KlSums& out) {
+void kl_small_f64(const double* golden, const double* actual, size_t elements, double max_g,
+                  KlSums& out) {
   const F64 d;
   const size_t lanes = hn::Lanes(d);
   V64 z = hn::Zero(d), zd = z, ze = z;
@@ -106,7 +106,7 @@ void KlSmallF64(const double* golden, const double* actual, size_t elements, dou
     }
     const V64 g = hn::LoadU(d, at_g);
     const V64 e = hn::Sub(hn::LoadU(d, at_m), g);
-    const V64 w = hn::Mul(present, Exp(hn::Sub(g, shift)));
+    const V64 w = hn::Mul(present, exp(hn::Sub(g, shift)));
     V64 q = hn::Set(d, kExpm1[kExpm1Terms - 1]);
     for (int k = kExpm1Terms - 2; k >= 0; --k) q = hn::MulAdd(q, e, hn::Set(d, kExpm1[k]));
     const V64 we = hn::Mul(w, e);
@@ -114,12 +114,12 @@ void KlSmallF64(const double* golden, const double* actual, size_t elements, dou
     zd = hn::Add(zd, we);
     ze = hn::MulAdd(hn::Mul(we, e), q, ze);
   }
-  const double weights = Total(z);
-  const double differences = Total(zd);
-  out = {max_g, max_g, weights, weights + differences + Total(ze), differences};
+  const double weights = total(z);
+  const double differences = total(zd);
+  out = {max_g, max_g, weights, weights + differences + total(ze), differences};
 }
 
-void KlF64(const double* golden, const double* actual, size_t elements, KlSums& out) {
+void kl_f64(const double* golden, const double* actual, size_t elements, KlSums& out) {
   const F64 d;
   const size_t lanes = hn::Lanes(d);
   V64 high_g = hn::Set(d, -kInfinity);
@@ -133,15 +133,15 @@ void KlF64(const double* golden, const double* actual, size_t elements, KlSums& 
     high_m = hn::Max(high_m, m);
     high_d = hn::Max(high_d, hn::Abs(hn::Sub(m, g)));
   }
-  double max_g = Largest(d, high_g);
-  double max_m = Largest(d, high_m);
-  double max_d = Largest(d, high_d);
+  double max_g = largest(d, high_g);
+  double max_m = largest(d, high_m);
+  double max_d = largest(d, high_d);
   for (; whole < elements; ++whole) {
     max_g = std::max(max_g, golden[whole]);
     max_m = std::max(max_m, actual[whole]);
     max_d = std::max(max_d, std::fabs(actual[whole] - golden[whole]));
   }
-  if (max_d <= kSmallDifference) return KlSmallF64(golden, actual, elements, max_g, out);
+  if (max_d <= kSmallDifference) return kl_small_f64(golden, actual, elements, max_g, out);
   V64 z = hn::Zero(d);
   V64 zm = z;
   V64 zd = z;
@@ -164,14 +164,14 @@ void KlF64(const double* golden, const double* actual, size_t elements, KlSums& 
     const V64 m = hn::LoadU(d, at_m);
     const V64 x = hn::Sub(g, shift_g);
     const V64 y = hn::Sub(m, shift_m);
-    const V64 w = Exp(x);
+    const V64 w = exp(x);
     z = hn::Add(z, w);
-    zm = hn::Add(zm, Exp(y));
+    zm = hn::Add(zm, exp(y));
     // A weight of 0 silences its difference even where that overflowed.
     const auto live = hn::Gt(w, hn::Zero(d));
     zd = hn::Add(zd, hn::IfThenElseZero(live, hn::Mul(w, hn::Sub(y, x))));
   }
-  out = {max_g, max_m, Total(z), Total(zm), Total(zd)};
+  out = {max_g, max_m, total(z), total(zm), total(zd)};
 }
 
 struct Kl32 {
@@ -179,7 +179,7 @@ struct Kl32 {
 };
 
 // The sums of one vector: w, w d, and w (e^d - 1 - d).
-HWY_INLINE void AddKl(V32 g, V32 m, V32 magic, V32 least, Kl32& sums) {
+HWY_INLINE void add_kl(V32 g, V32 m, V32 magic, V32 least, Kl32& sums) {
   const F32 d;
   const hn::RebindToSigned<F32> di;
   // `magic` is 1.5·2^23 minus the reference exponent: the sum's low bits are the exponent relative
@@ -205,19 +205,19 @@ HWY_INLINE void AddKl(V32 g, V32 m, V32 magic, V32 least, Kl32& sums) {
 
 // What the float32 loop leaves over, widened and done in double.
 template <class LoadG, class LoadM>
-KlSums KlRest(const uint8_t* golden, const uint8_t* actual, size_t elements) {
+KlSums kl_rest(const uint8_t* golden, const uint8_t* actual, size_t elements) {
   double g[kBlockElements];
   double m[kBlockElements];
-  Widen<LoadG>(golden, elements, g);
-  Widen<LoadM>(actual, elements, m);
+  widen<LoadG>(golden, elements, g);
+  widen<LoadM>(actual, elements, m);
   KlSums sums;
-  KlF64(g, m, elements, sums);
+  kl_f64(g, m, elements, sums);
   return sums;
 }
 
 template <class LoadG, class LoadM>
-void KlBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
-                double golden_maximum, KlSums& out) {
+void kl_block_f32(const uint8_t* golden, const uint8_t* actual, size_t elements,
+                  double golden_maximum, KlSums& out) {
   const F32 d32;
   const F64 d64;
   const size_t lanes = hn::Lanes(d32);
@@ -241,8 +241,8 @@ void KlBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
     const V32 none = hn::Zero(d32);
     Kl32 sums = {none, none, none};
     for (size_t k = 0; k < kUnroll; ++k)
-      AddKl(load_g(d32, at_g + k * lanes * LoadG::kBytes),
-            load_m(d32, at_m + k * lanes * LoadM::kBytes), magic, least, sums);
+      add_kl(load_g(d32, at_g + k * lanes * LoadG::kBytes),
+             load_m(d32, at_m + k * lanes * LoadM::kBytes), magic, least, sums);
     z = hn::Add(z, hn::PromoteTo(d64, sums.weights));
     zd = hn::Add(zd, hn::PromoteTo(d64, sums.differences));
     ze = hn::Add(ze, hn::PromoteTo(d64, sums.excess));
@@ -250,37 +250,40 @@ void KlBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
   out = {};
   if (fast > 0) {
     const double shift = reference * kLn2;
-    const double weights = Total(z);
-    const double differences = Total(zd);
-    out = {shift, shift, weights, weights + differences + Total(ze), differences};
+    const double weights = total(z);
+    const double differences = total(zd);
+    out = {shift, shift, weights, weights + differences + total(ze), differences};
   }
   if (fast < elements)
-    out.add(KlRest<LoadG, LoadM>(golden + fast * LoadG::kBytes, actual + fast * LoadM::kBytes,
-                                 elements - fast));
+    out.add(kl_rest<LoadG, LoadM>(golden + fast * LoadG::kBytes, actual + fast * LoadM::kBytes,
+                                  elements - fast));
 }
 
 template <class LoadG>
-void KlWithGolden(DType actual_type, const uint8_t* golden, const uint8_t* actual, size_t elements,
-                  double golden_maximum, KlSums& out) {
+void kl_with_golden(DType actual_type, const uint8_t* golden, const uint8_t* actual,
+                    size_t elements, double golden_maximum, KlSums& out) {
   switch (actual_type) {
     case DType::kFloat16:
-      return KlBlockF32<LoadG, LoadFloat16>(golden, actual, elements, golden_maximum, out);
+      return kl_block_f32<LoadG, LoadFloat16>(golden, actual, elements, golden_maximum, out);
     case DType::kBFloat16:
-      return KlBlockF32<LoadG, LoadBFloat16>(golden, actual, elements, golden_maximum, out);
+      return kl_block_f32<LoadG, LoadBFloat16>(golden, actual, elements, golden_maximum, out);
     default:
-      return KlBlockF32<LoadG, LoadFloat32>(golden, actual, elements, golden_maximum, out);
+      return kl_block_f32<LoadG, LoadFloat32>(golden, actual, elements, golden_maximum, out);
   }
 }
 
-void KlF32(DType golden_type, const uint8_t* golden, DType actual_type, const uint8_t* actual,
-           size_t elements, double golden_maximum, KlSums& out) {
+void kl_f32(DType golden_type, const uint8_t* golden, DType actual_type, const uint8_t* actual,
+            size_t elements, double golden_maximum, KlSums& out) {
   switch (golden_type) {
     case DType::kFloat16:
-      return KlWithGolden<LoadFloat16>(actual_type, golden, actual, elements, golden_maximum, out);
+      return kl_with_golden<LoadFloat16>(actual_type, golden, actual, elements, golden_maximum,
+                                         out);
     case DType::kBFloat16:
-      return KlWithGolden<LoadBFloat16>(actual_type, golden, actual, elements, golden_maximum, out);
+      return kl_with_golden<LoadBFloat16>(actual_type, golden, actual, elements, golden_maximum,
+                                          out);
     default:
-      return KlWithGolden<LoadFloat32>(actual_type, golden, actual, elements, golden_maximum, out);
+      return kl_with_golden<LoadFloat32>(actual_type, golden, actual, elements, golden_maximum,
+                                         out);
   }
 }
 
@@ -290,16 +293,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ait::metrics {
 
-HWY_EXPORT(KlF64);
-HWY_EXPORT(KlF32);
+HWY_EXPORT(kl_f64);
+HWY_EXPORT(kl_f32);
 
 void kl_block_f64(const double* golden, const double* actual, size_t elements, KlSums& out) {
-  HWY_DYNAMIC_DISPATCH(KlF64)(golden, actual, elements, out);
+  HWY_DYNAMIC_DISPATCH(kl_f64)(golden, actual, elements, out);
 }
 
 void kl_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
                   size_t elements, double golden_maximum, KlSums& out) {
-  HWY_DYNAMIC_DISPATCH(KlF32)
+  HWY_DYNAMIC_DISPATCH(kl_f32)
   (golden_type, static_cast<const uint8_t*>(golden), actual_type,
    static_cast<const uint8_t*>(actual), elements, golden_maximum, out);
 }

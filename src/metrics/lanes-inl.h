@@ -60,7 +60,7 @@ struct LoadBFloat16 {
 // Widens `count` stored elements to doubles, the last ones by way of a padded copy. `to` has room
 // for whole vectors.
 template <class Load>
-HWY_INLINE void Widen(const uint8_t* from, size_t count, double* to) {
+HWY_INLINE void widen(const uint8_t* from, size_t count, double* to) {
   const F32 d32;
   const F64 d64;
   const size_t lanes = hn::Lanes(d32);
@@ -75,25 +75,25 @@ HWY_INLINE void Widen(const uint8_t* from, size_t count, double* to) {
   }
 }
 
-HWY_INLINE double Total(V64 v) { return hn::GetLane(hn::SumOfLanes(F64(), v)); }
+HWY_INLINE double total(V64 v) { return hn::GetLane(hn::SumOfLanes(F64(), v)); }
 template <class D, class V>
-HWY_INLINE double Largest(D d, V v) {
+HWY_INLINE double largest(D d, V v) {
   return static_cast<double>(hn::GetLane(hn::MaxOfLanes(d, v)));
 }
 template <class D, class V>
-HWY_INLINE double Smallest(D d, V v) {
+HWY_INLINE double smallest(D d, V v) {
   return static_cast<double>(hn::GetLane(hn::MinOfLanes(d, v)));
 }
 
 // Asks for the bytes that will be needed soon: the hardware's own look-ahead stops at every page.
-HWY_INLINE void Ahead(const uint8_t* at, size_t bytes) {
+HWY_INLINE void ahead(const uint8_t* at, size_t bytes) {
   constexpr size_t kDistanceBytes = 512;
   constexpr size_t kCacheLineBytes = 64;
   for (size_t i = 0; i < bytes; i += kCacheLineBytes) __builtin_prefetch(at + kDistanceBytes + i);
 }
 
 // Elements of one round of the loop: four vectors of doubles.
-HWY_INLINE size_t RoundElements() { return 4 * hn::Lanes(F64()); }
+HWY_INLINE size_t round_elements() { return 4 * hn::Lanes(F64()); }
 
 // What the stored bits of a side say. One round of a 16-bit type is one vector of them.
 template <class Load>
@@ -112,29 +112,31 @@ struct Stored16 {
     Bits high_bits, low_bits;
   };
 
-  static HWY_INLINE Bits LoadRound(const uint8_t* at) {
+  static HWY_INLINE Bits load_round(const uint8_t* at) {
     return hn::LoadU(U16(), reinterpret_cast<const uint16_t*>(at));
   }
-  static HWY_INLINE Extremes Start() {
+  static HWY_INLINE Extremes start() {
     return {hn::Set(I16(), -32768), hn::Zero(U16()), hn::Set(U16(), 0xffff)};
   }
-  static HWY_INLINE void Add(Bits v, Extremes& into) {
+  static HWY_INLINE void add(Bits v, Extremes& into) {
     into.high = hn::Max(into.high, hn::BitCast(I16(), v));
     into.high_bits = hn::Max(into.high_bits, v);
     into.low_bits = hn::Min(into.low_bits, v);
   }
-  static HWY_INLINE bool AnyMasked(Bits v) {
+  static HWY_INLINE bool any_masked(Bits v) {
     const U16 d;
     return !hn::AllTrue(d, hn::Gt(hn::And(v, hn::Set(d, 0x7fff)), hn::Set(d, kMaskBits)));
   }
-  static HWY_INLINE size_t CountEqual(Bits a, Bits b) { return hn::CountTrue(U16(), hn::Eq(a, b)); }
+  static HWY_INLINE size_t count_equal(Bits a, Bits b) {
+    return hn::CountTrue(U16(), hn::Eq(a, b));
+  }
 
-  static double Value(uint16_t bits) {
+  static double value(uint16_t bits) {
     double value[HWY_MAX_BYTES / sizeof(double)];
-    Widen<Load>(reinterpret_cast<const uint8_t*>(&bits), 1, value);
+    widen<Load>(reinterpret_cast<const uint8_t*>(&bits), 1, value);
     return value[0];
   }
-  static void Finish(const Extremes& extremes, SideBlock& out) {
+  static void finish(const Extremes& extremes, SideBlock& out) {
     int16_t high[HWY_MAX_BYTES / 2];
     uint16_t high_bits[HWY_MAX_BYTES / 2];
     uint16_t low_bits[HWY_MAX_BYTES / 2];
@@ -145,8 +147,8 @@ struct Stored16 {
     const int16_t top = *std::max_element(high, high + lanes);
     const uint16_t top_bits = *std::max_element(high_bits, high_bits + lanes);
     const uint16_t bottom_bits = *std::min_element(low_bits, low_bits + lanes);
-    out.maximum = Value(top >= 0 ? static_cast<uint16_t>(top) : bottom_bits);
-    out.minimum = Value(top_bits >= 0x8000 ? top_bits : bottom_bits);
+    out.maximum = value(top >= 0 ? static_cast<uint16_t>(top) : bottom_bits);
+    out.minimum = value(top_bits >= 0x8000 ? top_bits : bottom_bits);
   }
 };
 
@@ -167,32 +169,32 @@ struct Stored<LoadFloat32> {
     V low, high;
   };
 
-  static HWY_INLINE Bits LoadRound(const uint8_t* at) {
+  static HWY_INLINE Bits load_round(const uint8_t* at) {
     const Full d;
     const auto* values = reinterpret_cast<const float*>(at);
     return {hn::LoadU(d, values), hn::LoadU(d, values + hn::Lanes(d))};
   }
-  static HWY_INLINE Extremes Start() {
+  static HWY_INLINE Extremes start() {
     const V high = hn::Set(Full(), std::numeric_limits<float>::infinity());
     return {high, hn::Neg(high)};
   }
-  static HWY_INLINE void Add(const Bits& v, Extremes& into) {
+  static HWY_INLINE void add(const Bits& v, Extremes& into) {
     into.low = hn::Min(into.low, hn::Min(v.a, v.b));
     into.high = hn::Max(into.high, hn::Max(v.a, v.b));
   }
-  static HWY_INLINE bool AnyMasked(const Bits& v) {
+  static HWY_INLINE bool any_masked(const Bits& v) {
     const Full d;
     const V epsilon = hn::Set(d, static_cast<float>(kMaskEpsilon));
     return !hn::AllTrue(d, hn::And(hn::Gt(hn::Abs(v.a), epsilon), hn::Gt(hn::Abs(v.b), epsilon)));
   }
-  static HWY_INLINE size_t CountEqual(const Bits& x, const Bits& y) {
+  static HWY_INLINE size_t count_equal(const Bits& x, const Bits& y) {
     const hn::RebindToUnsigned<Full> du;
     return hn::CountTrue(du, hn::Eq(hn::BitCast(du, x.a), hn::BitCast(du, y.a))) +
            hn::CountTrue(du, hn::Eq(hn::BitCast(du, x.b), hn::BitCast(du, y.b)));
   }
-  static void Finish(const Extremes& extremes, SideBlock& out) {
-    out.minimum = Smallest(Full(), extremes.low);
-    out.maximum = Largest(Full(), extremes.high);
+  static void finish(const Extremes& extremes, SideBlock& out) {
+    out.minimum = smallest(Full(), extremes.low);
+    out.maximum = largest(Full(), extremes.high);
   }
 };
 

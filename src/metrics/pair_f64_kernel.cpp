@@ -15,8 +15,8 @@ namespace ait::metrics::HWY_NAMESPACE {
 
 // |m/g - 1| rather than |d|/|g| where the difference is an ordinary one: it is the definition the
 // reports had.
-HWY_INLINE V64 Relative(V64 g, V64 m, V64 error, bool exact_difference, RelativeError kind,
-                        double epsilon) {
+HWY_INLINE V64 relative_error(V64 g, V64 m, V64 error, bool exact_difference, RelativeError kind,
+                              double epsilon) {
   const F64 d;
   const V64 magnitude = hn::Abs(g);
   const V64 zero = hn::Zero(d);
@@ -34,8 +34,8 @@ HWY_INLINE V64 Relative(V64 g, V64 m, V64 error, bool exact_difference, Relative
   return hn::IfThenElseZero(live, quotient);
 }
 
-void PairF64(const double* golden, const double* actual, const double* difference, size_t elements,
-             const Request& request, const Scales& scales, PairBlock& out) {
+void pair_f64(const double* golden, const double* actual, const double* difference, size_t elements,
+              const Request& request, const Scales& scales, PairBlock& out) {
   const F64 d;
   const size_t lanes = hn::Lanes(d);
   const V64 zero = hn::Zero(d);
@@ -96,36 +96,37 @@ void PairF64(const double* golden, const double* actual, const double* differenc
     const V64 counted = request.mask_absolute ? hn::IfThenElseZero(live, error) : error;
     absolute = hn::MulAdd(counted, scale_d, absolute);
     max_absolute = hn::Max(max_absolute, counted);
-    const V64 r = hn::IfThenElseZero(present, Relative(g, m, error, difference != nullptr,
-                                                       request.relative, request.relative_epsilon));
+    const V64 r =
+        hn::IfThenElseZero(present, relative_error(g, m, error, difference != nullptr,
+                                                   request.relative, request.relative_epsilon));
     relative = hn::Add(relative, r);
     max_relative = hn::Max(max_relative, r);
     for (size_t k = 0; k < request.threshold_count; ++k)
       passes[k] += hn::CountTrue(d, hn::And(present, hn::Lt(r, hn::Set(d, request.thresholds[k]))));
   }
-  out.gg = Total(gg);
-  out.gm = Total(gm);
-  out.mm = Total(mm);
-  out.dd = Total(dd);
-  out.absolute = Total(absolute);
-  out.relative = Total(relative);
-  out.max_absolute = Largest(d, max_absolute);
-  out.max_relative = Largest(d, max_relative);
+  out.gg = total(gg);
+  out.gm = total(gm);
+  out.mm = total(mm);
+  out.dd = total(dd);
+  out.absolute = total(absolute);
+  out.relative = total(relative);
+  out.max_absolute = largest(d, max_absolute);
+  out.max_relative = largest(d, max_relative);
   out.compared = elements;
   out.differing = differing;
   out.zero_golden_mismatch = hidden;
   std::copy_n(passes, kMaxThresholds, out.passes.begin());
-  out.golden.sum = Total(sum_g);
+  out.golden.sum = total(sum_g);
   out.golden.squares = out.gg;
-  out.golden.minimum = Smallest(d, min_g);
-  out.golden.maximum = Largest(d, max_g);
-  out.actual.sum = Total(sum_m);
+  out.golden.minimum = smallest(d, min_g);
+  out.golden.maximum = largest(d, max_g);
+  out.actual.sum = total(sum_m);
   out.actual.squares = out.mm;
-  out.actual.minimum = Smallest(d, min_m);
-  out.actual.maximum = Largest(d, max_m);
+  out.actual.minimum = smallest(d, min_m);
+  out.actual.maximum = largest(d, max_m);
 }
 
-void RowF64(const double* golden, const double* actual, size_t elements, RowSums& out) {
+void row_f64(const double* golden, const double* actual, size_t elements, RowSums& out) {
   const F64 d;
   const size_t lanes = hn::Lanes(d);
   V64 gg = hn::Zero(d), gm = gg, mm = gg;
@@ -137,9 +138,9 @@ void RowF64(const double* golden, const double* actual, size_t elements, RowSums
     gm = hn::MulAdd(g, m, gm);
     mm = hn::MulAdd(m, m, mm);
   }
-  out.gg = Total(gg);
-  out.gm = Total(gm);
-  out.mm = Total(mm);
+  out.gg = total(gg);
+  out.gm = total(gm);
+  out.mm = total(mm);
   for (; i < elements; ++i) {
     out.gg += golden[i] * golden[i];
     out.gm += golden[i] * actual[i];
@@ -153,16 +154,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ait::metrics {
 
-HWY_EXPORT(PairF64);
-HWY_EXPORT(RowF64);
+HWY_EXPORT(pair_f64);
+HWY_EXPORT(row_f64);
 
 void pair_block_f64(const double* golden, const double* actual, const double* difference,
                     size_t elements, const Request& request, const Scales& scales, PairBlock& out) {
-  HWY_DYNAMIC_DISPATCH(PairF64)(golden, actual, difference, elements, request, scales, out);
+  HWY_DYNAMIC_DISPATCH(pair_f64)(golden, actual, difference, elements, request, scales, out);
 }
 
 void row_block(const double* golden, const double* actual, size_t elements, RowSums& out) {
-  HWY_DYNAMIC_DISPATCH(RowF64)(golden, actual, elements, out);
+  HWY_DYNAMIC_DISPATCH(row_f64)(golden, actual, elements, out);
 }
 
 }  // namespace ait::metrics

@@ -35,13 +35,13 @@ struct Fraction {
   V64 below;
 };
 
-HWY_INLINE Fraction Plus(const Fraction& a, const Fraction& b) {
+HWY_INLINE Fraction plus(const Fraction& a, const Fraction& b) {
   return {hn::MulAdd(a.above, b.below, hn::Mul(b.above, a.below)), hn::Mul(a.below, b.below)};
 }
 
 // Adds one vector to all sums; returns |d| and |g|.
 template <class LoadG, class LoadM>
-HWY_INLINE Fraction Step(Accumulators& sums, const uint8_t* golden, const uint8_t* actual) {
+HWY_INLINE Fraction step(Accumulators& sums, const uint8_t* golden, const uint8_t* actual) {
   const V64 g = hn::PromoteTo(F64(), LoadG()(F32(), golden));
   const V64 m = hn::PromoteTo(F64(), LoadM()(F32(), actual));
   const V64 d = hn::Sub(m, g);
@@ -59,14 +59,14 @@ HWY_INLINE Fraction Step(Accumulators& sums, const uint8_t* golden, const uint8_
 }
 
 // By how much |d| exceeds what the largest relative error so far allows.
-HWY_INLINE V64 Excess(const Accumulators& sums, const Fraction& f) {
+HWY_INLINE V64 excess_of(const Accumulators& sums, const Fraction& f) {
   return hn::NegMulAdd(sums.floor, f.below, f.above);
 }
 
 // The rare round: golden values that count as zero, or a new largest relative error. Elements are
 // read again.
 template <class LoadG, class LoadM>
-HWY_INLINE Fraction Look(Accumulators& sums, const uint8_t* golden, const uint8_t* actual) {
+HWY_INLINE Fraction look(Accumulators& sums, const uint8_t* golden, const uint8_t* actual) {
   const F64 d;
   const V64 g = hn::PromoteTo(d, LoadG()(F32(), golden));
   const V64 m = hn::PromoteTo(d, LoadM()(F32(), actual));
@@ -82,18 +82,18 @@ HWY_INLINE Fraction Look(Accumulators& sums, const uint8_t* golden, const uint8_
     sums.equal += hn::CountTrue(d, hn::And(hn::RebindMask(d, other_bits), hn::Not(differs)));
   }
   const V64 relative = hn::IfThenElseZero(live, hn::Abs(hn::Sub(hn::Div(m, g), hn::Set(d, 1.0))));
-  sums.max_relative = std::max(sums.max_relative, Largest(d, relative));
+  sums.max_relative = std::max(sums.max_relative, largest(d, relative));
   return {hn::IfThenElseZero(live, error), hn::IfThenElse(live, magnitude, hn::Set(d, 1.0))};
 }
 
 template <class LoadG, class LoadM>
-void PairBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
-                  double max_relative, PairBlock& out) {
+void pair_block_f32(const uint8_t* golden, const uint8_t* actual, size_t elements,
+                    double max_relative, PairBlock& out) {
   using StoredG = Stored<LoadG>;
   using StoredM = Stored<LoadM>;
   const F64 d64;
   const size_t lanes = hn::Lanes(d64);
-  const size_t round = RoundElements();
+  const size_t round = round_elements();
   const size_t gs = lanes * LoadG::kBytes;
   const size_t ms = lanes * LoadM::kBytes;
   // Quotients of float32 values can be so close that |m/g - 1| and |d|/|g| round to a different
@@ -104,50 +104,50 @@ void PairBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
   Accumulators sums = {zero,         zero, zero, zero, zero,
                        zero,         zero, zero, zero, hn::Set(d64, max_relative * kFloorShare),
                        max_relative, 0,    0};
-  auto extremes_g = StoredG::Start();
-  auto extremes_m = StoredM::Start();
+  auto extremes_g = StoredG::start();
+  auto extremes_m = StoredM::start();
   size_t i = 0;
   for (; i + round <= elements; i += round) {
     const uint8_t* g = golden + i * LoadG::kBytes;
     const uint8_t* m = actual + i * LoadM::kBytes;
-    Ahead(g, round * LoadG::kBytes);
-    Ahead(m, round * LoadM::kBytes);
-    const auto bits_g = StoredG::LoadRound(g);
-    const auto bits_m = StoredM::LoadRound(m);
-    StoredG::Add(bits_g, extremes_g);
-    StoredM::Add(bits_m, extremes_m);
-    if constexpr (std::is_same_v<LoadG, LoadM>) sums.equal += StoredG::CountEqual(bits_g, bits_m);
+    ahead(g, round * LoadG::kBytes);
+    ahead(m, round * LoadM::kBytes);
+    const auto bits_g = StoredG::load_round(g);
+    const auto bits_m = StoredM::load_round(m);
+    StoredG::add(bits_g, extremes_g);
+    StoredM::add(bits_m, extremes_m);
+    if constexpr (std::is_same_v<LoadG, LoadM>) sums.equal += StoredG::count_equal(bits_g, bits_m);
 
-    Fraction f0 = Step<LoadG, LoadM>(sums, g, m);
-    Fraction f1 = Step<LoadG, LoadM>(sums, g + gs, m + ms);
-    Fraction f2 = Step<LoadG, LoadM>(sums, g + 2 * gs, m + 2 * ms);
-    Fraction f3 = Step<LoadG, LoadM>(sums, g + 3 * gs, m + 3 * ms);
-    const V64 excess = hn::Max(hn::Max(Excess(sums, f0), Excess(sums, f1)),
-                               hn::Max(Excess(sums, f2), Excess(sums, f3)));
-    if (HWY_UNLIKELY(StoredG::AnyMasked(bits_g) || !hn::AllFalse(d64, hn::Gt(excess, zero)))) {
-      f0 = Look<LoadG, LoadM>(sums, g, m);
-      f1 = Look<LoadG, LoadM>(sums, g + gs, m + ms);
-      f2 = Look<LoadG, LoadM>(sums, g + 2 * gs, m + 2 * ms);
-      f3 = Look<LoadG, LoadM>(sums, g + 3 * gs, m + 3 * ms);
+    Fraction f0 = step<LoadG, LoadM>(sums, g, m);
+    Fraction f1 = step<LoadG, LoadM>(sums, g + gs, m + ms);
+    Fraction f2 = step<LoadG, LoadM>(sums, g + 2 * gs, m + 2 * ms);
+    Fraction f3 = step<LoadG, LoadM>(sums, g + 3 * gs, m + 3 * ms);
+    const V64 excess = hn::Max(hn::Max(excess_of(sums, f0), excess_of(sums, f1)),
+                               hn::Max(excess_of(sums, f2), excess_of(sums, f3)));
+    if (HWY_UNLIKELY(StoredG::any_masked(bits_g) || !hn::AllFalse(d64, hn::Gt(excess, zero)))) {
+      f0 = look<LoadG, LoadM>(sums, g, m);
+      f1 = look<LoadG, LoadM>(sums, g + gs, m + ms);
+      f2 = look<LoadG, LoadM>(sums, g + 2 * gs, m + 2 * ms);
+      f3 = look<LoadG, LoadM>(sums, g + 3 * gs, m + 3 * ms);
       sums.floor = hn::Set(d64, sums.max_relative * kFloorShare);
     }
-    const Fraction all = Plus(Plus(f0, f1), Plus(f2, f3));
+    const Fraction all = plus(plus(f0, f1), plus(f2, f3));
     sums.relative = hn::Add(sums.relative, hn::Div(all.above, all.below));
   }
   if (i > 0) {
-    StoredG::Finish(extremes_g, out.golden);
-    StoredM::Finish(extremes_m, out.actual);
+    StoredG::finish(extremes_g, out.golden);
+    StoredM::finish(extremes_m, out.actual);
   }
-  out.gg = Total(sums.gg);
-  out.gm = Total(sums.gm);
-  out.mm = Total(sums.mm);
-  out.dd = Total(sums.dd);
-  out.absolute = Total(sums.absolute);
-  out.relative = Total(sums.relative);
-  out.max_absolute = Largest(d64, sums.max_absolute);
+  out.gg = total(sums.gg);
+  out.gm = total(sums.gm);
+  out.mm = total(sums.mm);
+  out.dd = total(sums.dd);
+  out.absolute = total(sums.absolute);
+  out.relative = total(sums.relative);
+  out.max_absolute = largest(d64, sums.max_absolute);
   out.max_relative = sums.max_relative;
-  out.golden.sum = Total(sums.g);
-  out.actual.sum = Total(sums.m);
+  out.golden.sum = total(sums.g);
+  out.actual.sum = total(sums.m);
   out.differing = i - sums.equal;
   out.zero_golden_mismatch = sums.zero_golden_mismatch;
   out.compared = elements;
@@ -156,8 +156,8 @@ void PairBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
   const size_t rest = elements - i;
   double rest_g[4 * HWY_MAX_BYTES / sizeof(double)];
   double rest_m[4 * HWY_MAX_BYTES / sizeof(double)];
-  Widen<LoadG>(golden + i * LoadG::kBytes, rest, rest_g);
-  Widen<LoadM>(actual + i * LoadM::kBytes, rest, rest_m);
+  widen<LoadG>(golden + i * LoadG::kBytes, rest, rest_g);
+  widen<LoadM>(actual + i * LoadM::kBytes, rest, rest_m);
   for (size_t k = 0; k < rest; ++k) {
     const double g = rest_g[k];
     const double m = rest_m[k];
@@ -188,30 +188,30 @@ void PairBlockF32(const uint8_t* golden, const uint8_t* actual, size_t elements,
 }
 
 template <class LoadG>
-void PairBlockWithGolden(DType actual_type, const uint8_t* golden, const uint8_t* actual,
-                         size_t elements, double max_relative, PairBlock& out) {
+void pair_block_with_golden(DType actual_type, const uint8_t* golden, const uint8_t* actual,
+                            size_t elements, double max_relative, PairBlock& out) {
   switch (actual_type) {
     case DType::kFloat16:
-      return PairBlockF32<LoadG, LoadFloat16>(golden, actual, elements, max_relative, out);
+      return pair_block_f32<LoadG, LoadFloat16>(golden, actual, elements, max_relative, out);
     case DType::kBFloat16:
-      return PairBlockF32<LoadG, LoadBFloat16>(golden, actual, elements, max_relative, out);
+      return pair_block_f32<LoadG, LoadBFloat16>(golden, actual, elements, max_relative, out);
     default:
-      return PairBlockF32<LoadG, LoadFloat32>(golden, actual, elements, max_relative, out);
+      return pair_block_f32<LoadG, LoadFloat32>(golden, actual, elements, max_relative, out);
   }
 }
 
-void PairF32(DType golden_type, const uint8_t* golden, DType actual_type, const uint8_t* actual,
-             size_t elements, double max_relative, PairBlock& out) {
+void pair_f32(DType golden_type, const uint8_t* golden, DType actual_type, const uint8_t* actual,
+              size_t elements, double max_relative, PairBlock& out) {
   switch (golden_type) {
     case DType::kFloat16:
-      return PairBlockWithGolden<LoadFloat16>(actual_type, golden, actual, elements, max_relative,
-                                              out);
+      return pair_block_with_golden<LoadFloat16>(actual_type, golden, actual, elements,
+                                                 max_relative, out);
     case DType::kBFloat16:
-      return PairBlockWithGolden<LoadBFloat16>(actual_type, golden, actual, elements, max_relative,
-                                               out);
+      return pair_block_with_golden<LoadBFloat16>(actual_type, golden, actual, elements,
+                                                  max_relative, out);
     default:
-      return PairBlockWithGolden<LoadFloat32>(actual_type, golden, actual, elements, max_relative,
-                                              out);
+      return pair_block_with_golden<LoadFloat32>(actual_type, golden, actual, elements,
+                                                 max_relative, out);
   }
 }
 
@@ -221,11 +221,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ait::metrics {
 
-HWY_EXPORT(PairF32);
+HWY_EXPORT(pair_f32);
 
 void pair_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
                     size_t elements, double max_relative, PairBlock& out) {
-  HWY_DYNAMIC_DISPATCH(PairF32)
+  HWY_DYNAMIC_DISPATCH(pair_f32)
   (golden_type, static_cast<const uint8_t*>(golden), actual_type,
    static_cast<const uint8_t*>(actual), elements, max_relative, out);
 }

@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace ait::metrics::HWY_NAMESPACE {
 
-void AddOne(double value, double scale, SideBlock& out) {
+void add_one(double value, double scale, SideBlock& out) {
   const double scaled = value * scale;
   out.sum += scaled;
   out.squares += scaled * scaled;
@@ -22,21 +22,21 @@ void AddOne(double value, double scale, SideBlock& out) {
 }
 
 template <class Load>
-void StatisticsBlockF32(const uint8_t* data, size_t elements, SideBlock& out) {
+void statistics_block_f32(const uint8_t* data, size_t elements, SideBlock& out) {
   const F32 d32;
   const F64 d64;
-  const size_t round = RoundElements();
+  const size_t round = round_elements();
   const size_t step = hn::Lanes(d64) * Load::kBytes;
   const Load load;
   // Two of each: one would wait for its own last addition.
   V64 sum0 = hn::Zero(d64), sum1 = sum0, squares0 = sum0, squares1 = sum0, magnitudes0 = sum0,
       magnitudes1 = sum0;
-  auto extremes = Stored<Load>::Start();
+  auto extremes = Stored<Load>::start();
   size_t i = 0;
   for (; i + round <= elements; i += round) {
     const uint8_t* at = data + i * Load::kBytes;
-    Ahead(at, round * Load::kBytes);
-    Stored<Load>::Add(Stored<Load>::LoadRound(at), extremes);
+    ahead(at, round * Load::kBytes);
+    Stored<Load>::add(Stored<Load>::load_round(at), extremes);
     for (size_t k = 0; k < 4; k += 2) {
       const V64 a = hn::PromoteTo(d64, load(d32, at + k * step));
       const V64 b = hn::PromoteTo(d64, load(d32, at + (k + 1) * step));
@@ -48,39 +48,39 @@ void StatisticsBlockF32(const uint8_t* data, size_t elements, SideBlock& out) {
       magnitudes1 = hn::Add(magnitudes1, hn::Abs(b));
     }
   }
-  out.sum = Total(hn::Add(sum0, sum1));
-  out.squares = Total(hn::Add(squares0, squares1));
-  out.magnitudes = Total(hn::Add(magnitudes0, magnitudes1));
-  if (i > 0) Stored<Load>::Finish(extremes, out);
+  out.sum = total(hn::Add(sum0, sum1));
+  out.squares = total(hn::Add(squares0, squares1));
+  out.magnitudes = total(hn::Add(magnitudes0, magnitudes1));
+  if (i > 0) Stored<Load>::finish(extremes, out);
   const size_t count = elements - i;
   double rest[4 * HWY_MAX_BYTES / sizeof(double)];
-  Widen<Load>(data + i * Load::kBytes, count, rest);
-  for (size_t k = 0; k < count; ++k) AddOne(rest[k], 1.0, out);
+  widen<Load>(data + i * Load::kBytes, count, rest);
+  for (size_t k = 0; k < count; ++k) add_one(rest[k], 1.0, out);
 }
 
-void StatisticsF32(DType type, const uint8_t* data, size_t elements, SideBlock& out) {
+void statistics_f32(DType type, const uint8_t* data, size_t elements, SideBlock& out) {
   switch (type) {
     case DType::kFloat16:
-      return StatisticsBlockF32<LoadFloat16>(data, elements, out);
+      return statistics_block_f32<LoadFloat16>(data, elements, out);
     case DType::kBFloat16:
-      return StatisticsBlockF32<LoadBFloat16>(data, elements, out);
+      return statistics_block_f32<LoadBFloat16>(data, elements, out);
     default:
-      return StatisticsBlockF32<LoadFloat32>(data, elements, out);
+      return statistics_block_f32<LoadFloat32>(data, elements, out);
   }
 }
 
-void WidenF64(DType type, const uint8_t* data, size_t elements, double* out) {
+void widen_f64(DType type, const uint8_t* data, size_t elements, double* out) {
   switch (type) {
     case DType::kFloat16:
-      return Widen<LoadFloat16>(data, elements, out);
+      return widen<LoadFloat16>(data, elements, out);
     case DType::kBFloat16:
-      return Widen<LoadBFloat16>(data, elements, out);
+      return widen<LoadBFloat16>(data, elements, out);
     default:
-      return Widen<LoadFloat32>(data, elements, out);
+      return widen<LoadFloat32>(data, elements, out);
   }
 }
 
-void StatisticsF64(const double* data, size_t elements, double scale, SideBlock& out) {
+void statistics_f64(const double* data, size_t elements, double scale, SideBlock& out) {
   const F64 d;
   const size_t lanes = hn::Lanes(d);
   V64 sum = hn::Zero(d), squares = sum, magnitudes = sum;
@@ -97,12 +97,12 @@ void StatisticsF64(const double* data, size_t elements, double scale, SideBlock&
     min = hn::Min(min, v);
     max = hn::Max(max, v);
   }
-  out.sum = Total(sum);
-  out.squares = Total(squares);
-  out.magnitudes = Total(magnitudes);
-  out.minimum = Smallest(d, min);
-  out.maximum = Largest(d, max);
-  for (; i < elements; ++i) AddOne(data[i], scale, out);
+  out.sum = total(sum);
+  out.squares = total(squares);
+  out.magnitudes = total(magnitudes);
+  out.minimum = smallest(d, min);
+  out.maximum = largest(d, max);
+  for (; i < elements; ++i) add_one(data[i], scale, out);
 }
 
 }  // namespace ait::metrics::HWY_NAMESPACE
@@ -111,20 +111,20 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ait::metrics {
 
-HWY_EXPORT(StatisticsF32);
-HWY_EXPORT(StatisticsF64);
-HWY_EXPORT(WidenF64);
+HWY_EXPORT(statistics_f32);
+HWY_EXPORT(statistics_f64);
+HWY_EXPORT(widen_f64);
 
 void statistics_block_f32(DType type, const void* data, size_t elements, SideBlock& out) {
-  HWY_DYNAMIC_DISPATCH(StatisticsF32)(type, static_cast<const uint8_t*>(data), elements, out);
+  HWY_DYNAMIC_DISPATCH(statistics_f32)(type, static_cast<const uint8_t*>(data), elements, out);
 }
 
 void statistics_block_f64(const double* data, size_t elements, double scale, SideBlock& out) {
-  HWY_DYNAMIC_DISPATCH(StatisticsF64)(data, elements, scale, out);
+  HWY_DYNAMIC_DISPATCH(statistics_f64)(data, elements, scale, out);
 }
 
 void widen_block(DType dtype, const void* data, size_t elements, double* out) {
-  HWY_DYNAMIC_DISPATCH(WidenF64)(dtype, static_cast<const uint8_t*>(data), elements, out);
+  HWY_DYNAMIC_DISPATCH(widen_f64)(dtype, static_cast<const uint8_t*>(data), elements, out);
 }
 
 }  // namespace ait::metrics
