@@ -6,6 +6,7 @@
 
 #include "errors.h"
 #include "files.h"
+#include "golden.h"
 #include "graph.h"
 #include "measure.h"
 #include "operand.h"
@@ -20,6 +21,7 @@ NB_MODULE(_native, module) {
   ait::python::bind_errors(module);
   ait::python::bind_operand(module);
   ait::python::bind_files(module);
+  ait::python::bind_golden(module);
   ait::python::bind_graph(module);
   ait::python::bind_measure(module);
   ait::python::bind_row(module);

@@ -1,0 +1,34 @@
+// Products of matrices in double precision.
+#pragma once
+
+#include <cstddef>
+
+namespace ait::golden {
+
+// A look at numbers as a matrix; a transposed one has its steps swapped.
+struct Matrix {
+  const double* data;
+  size_t rows;
+  size_t columns;
+  size_t row_step;
+  size_t column_step;
+
+  double at(size_t row, size_t column) const { return data[row * row_step + column * column_step]; }
+};
+
+inline Matrix row_major(const double* data, size_t rows, size_t columns) {
+  return {data, rows, columns, columns, 1};
+}
+inline Matrix transposed(const Matrix& m) {
+  return {m.data, m.columns, m.rows, m.column_step, m.row_step};
+}
+
+// out[i][j] = sum over k of a[i][k] * b[k][j], row-major with a.rows x b.columns numbers. The plain
+// loop, which is the definition.
+void multiply_plainly(const Matrix& a, const Matrix& b, double* out);
+
+// The same in blocks on vectors and several threads (0: all cores). The result does not depend on
+// their number.
+void multiply(const Matrix& a, const Matrix& b, double* out, size_t threads);
+
+}  // namespace ait::golden

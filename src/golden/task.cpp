@@ -1,0 +1,141 @@
+#include "golden/task.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "golden/product.h"
+#include "golden/rounding.h"
+#include "metrics/elements.h"
+
+namespace ait::golden {
+namespace {
+
+bool is_real(DType dtype) {
+  const DTypeKind kind = info(dtype).kind;
+  return kind == DTypeKind::kInteger || kind == DTypeKind::kFloat;
+}
+
+std::string_view bare(std::string_view name) {
+  return name.starts_with('?') || name.starts_with('~') ? name.substr(1) : name;
+}
+
+// Functions of float32 libraries are right to a few units.
+constexpr double kFunctionUnits = 4;
+
+}  // namespace
+
+Result<void> Task::takes(const std::vector<std::string_view>& names) {
+  names_.clear();
+  for (const std::string_view name : names) names_.push_back(bare(name));
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Given* given = find(names_[i]);
+    if (given == nullptr && names[i].starts_with('?')) continue;
+    if (given == nullptr)
+      return fail(contradiction("input " + std::to_string(i) + " (" + std::string(names_[i]) +
+                                ") was not recorded"));
+    if (!is_real(given->tensor.dtype()))
+      return fail(no_golden("input " + std::to_string(i) + " is of type " +
+                            std::string(name(given->tensor.dtype()))));
+    if (names[i].starts_with('~')) continue;
+    if (auto room = make_room(given->tensor.elements()); !room) return room;
+  }
+  return {};
+}
+
+Result<void> Task::takes_of_rank(size_t rank, const std::vector<std::string_view>& names) {
+  if (rank >= operation_.ranks.size())
+    return fail(contradiction("Cannot find data on rank " + std::to_string(rank) + "! " +
+                              std::string(operation_.type) + " needs tensors on all devices!"));
+  inputs_ = &operation_.ranks[rank];
+  return takes(names);
+}
+
+const Given* Task::find(std::string_view name) const {
+  const auto place = std::find(names_.begin(), names_.end(), name);
+  const auto index = static_cast<size_t>(place - names_.begin());
+  if (place == names_.end() || index >= inputs_->size()) return nullptr;
+  const auto& given = (*inputs_)[index];
+  return given && given->tensor.elements() > 0 ? &*given : nullptr;
+}
+
+const Shape& Task::shape(std::string_view name) const {
+  static const Shape kNone = {0};
+  const Given* given = find(name);
+  return given == nullptr ? kNone : given->tensor.shape();
+}
+
+Array Task::values(std::string_view name) const {
+  const Given* given = find(name);
+  return given == nullptr ? Array{{0}, {}} : read_array(given->tensor.view());
+}
+
+void Task::read(std::string_view name, size_t first, size_t count, std::vector<double>& out) const {
+  metrics::read_elements(find(name)->tensor.view(), first, count, out);
+}
+
+size_t Task::input_count() const {
+  size_t count = inputs_->size();
+  while (count > 0 && !(*inputs_)[count - 1]) --count;
+  return count;
+}
+
+const Recorded* Task::recorded(size_t output) const {
+  return output < operation_.outputs.size() ? &operation_.outputs[output] : nullptr;
+}
+
+DType Task::output_type(size_t output, DType otherwise) const {
+  const Recorded* found = recorded(output);
+  return found == nullptr ? otherwise : found->dtype;
+}
+
+void Task::multiply(const Matrix& a, const Matrix& b, double* out) const {
+  if (limits_.reference_loops) return multiply_plainly(a, b, out);
+  golden::multiply(a, b, out, limits_.threads);
+}
+
+Result<void> Task::make_room(size_t elements) {
+  const size_t limit = limits_.memory_bytes / sizeof(double);
+  if (elements > limit || doubles_ > limit - elements)
+    return fail(Error(ErrorCode::kUsage) << operation_.type << ": the golden needs more than the "
+                                         << limits_.memory_bytes / (size_t{1} << 20)
+                                         << " MiB that it may take; give it more memory");
+  doubles_ += elements;
+  return {};
+}
+
+Result<Expected> Task::give(std::vector<Output> outputs) {
+  return Expected{std::move(outputs), std::move(notes_)};
+}
+
+Error Task::no_golden(std::string_view what) const {
+  return Error(ErrorCode::kUnsupported) << operation_.type << ": " << what << ": no golden";
+}
+
+Error Task::contradiction(std::string_view what) const {
+  return Error(ErrorCode::kCorrupt) << operation_.type << ": " << what;
+}
+
+double sum_slack(size_t length, double magnitudes) {
+  return kMargin * kFloat32Unit * std::sqrt(static_cast<double>(length)) * magnitudes;
+}
+
+Output exact_output(Shape shape, std::vector<double> values) {
+  Output out;
+  out.shape = std::move(shape);
+  out.values = std::move(values);
+  return out;
+}
+
+Output function_output(Shape shape, std::vector<double> values,
+                       const std::vector<double>& magnitudes) {
+  Output out = exact_output(std::move(shape), std::move(values));
+  out.slack.reserve(out.values.size());
+  for (size_t i = 0; i < out.values.size(); ++i) {
+    const double magnitude =
+        std::max(std::abs(out.values[i]), i < magnitudes.size() ? std::abs(magnitudes[i]) : 0.0);
+    out.slack.push_back(kMargin * kFunctionUnits * kFloat32Unit * magnitude);
+  }
+  return out;
+}
+
+}  // namespace ait::golden

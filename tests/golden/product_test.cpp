@@ -1,0 +1,68 @@
+#include "golden/product.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace ait::golden {
+namespace {
+
+std::vector<double> random_numbers(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> out(count);
+  for (double& value : out) value = normal(random);
+  return out;
+}
+
+// The product in blocks is the plain one, but for the order of its sums.
+void expect_same(size_t rows, size_t depth, size_t columns, bool turn_a, bool turn_b) {
+  const auto a_data = random_numbers(rows * depth, 1);
+  const auto b_data = random_numbers(depth * columns, 2);
+  const Matrix a = turn_a ? transposed(row_major(a_data.data(), depth, rows))
+                          : row_major(a_data.data(), rows, depth);
+  const Matrix b = turn_b ? transposed(row_major(b_data.data(), columns, depth))
+                          : row_major(b_data.data(), depth, columns);
+  std::vector<double> plain(rows * columns, -1);
+  std::vector<double> fast(rows * columns, -2);
+  std::vector<double> single(rows * columns, -3);
+  multiply_plainly(a, b, plain.data());
+  multiply(a, b, fast.data(), 0);
+  multiply(a, b, single.data(), 1);
+  EXPECT_EQ(fast, single) << "the result depends on the number of threads";
+  const double tolerance = 1e-14 * (1 + static_cast<double>(depth));
+  for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(plain[i], fast[i], tolerance) << i;
+}
+
+TEST(Product, OfShapesAroundTheSizesOfBlocks) {
+  for (const size_t rows : {1, 3, 4, 5, 95, 97, 193})
+    for (const size_t columns : {1, 7, 24, 25, 50})
+      for (const size_t depth : {1, 255, 257}) expect_same(rows, depth, columns, false, true);
+}
+
+TEST(Product, OfNothingIsZeroOrNothing) {
+  std::vector<double> out(6, 1);
+  multiply(row_major(nullptr, 2, 0), row_major(nullptr, 0, 3), out.data(), 0);
+  EXPECT_EQ(out, std::vector<double>(6, 0));
+  multiply(row_major(nullptr, 0, 4), row_major(nullptr, 4, 0), nullptr, 0);
+}
+
+TEST(Product, IsRightForSmallNumbersOneCanCount) {
+  const std::vector<double> a = {1, 2, 3, 4, 5, 6};
+  const std::vector<double> b = {1, 0, 2, 1, 0, 3};
+  std::vector<double> out(4);
+  multiply(row_major(a.data(), 2, 3), row_major(b.data(), 3, 2), out.data(), 0);
+  EXPECT_EQ(out, (std::vector<double>{5, 11, 14, 23}));
+}
+
+RC_GTEST_PROP(Product, EqualsThePlainLoop, ()) {
+  const auto size = [](int highest) { return *rc::gen::inRange<size_t>(1, highest); };
+  expect_same(size(120), size(300), size(60), *rc::gen::arbitrary<bool>(),
+              *rc::gen::arbitrary<bool>());
+}
+
+}  // namespace
+}  // namespace ait::golden

@@ -1,0 +1,173 @@
+"""RmsNormOperation and LayerNormOperation against torch.nn.functional."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F
+from oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers
+
+SHAPES = [(3, 16), (2, 5, 33), (1, 128), (4, 1, 2, 8)]
+
+
+def rms(kind, key, inputs, outputs=None, **param):
+    return golden.run("RmsNormOperation", {"layerType": kind, key: {"epsilon": 1e-6, **param}}, inputs, outputs=outputs)
+
+
+def layer(kind, key, inputs, outputs=None, **param):
+    return golden.run(
+        "LayerNormOperation", {"layerType": kind, key: {"epsilon": 1e-5, **param}}, inputs, outputs=outputs
+    )
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rms_norm(shape, dtype):
+    x, gamma = normal(*shape, dtype=dtype, scale=3), normal(shape[-1], dtype=dtype, seed=1)
+    width = shape[-1:]
+    (expected,) = rms(1, "normParam", [x, gamma])
+    assert_agrees(expected, F.rms_norm(x.double(), width, gamma.double(), 1e-6))
+    assert_sound(expected, F.rms_norm(x.float(), width, gamma.float(), 1e-6).to(x.dtype))
+    (expected,) = rms(1, "normParam", [x, gamma], modelType=1)
+    assert_agrees(expected, F.rms_norm(x.double(), width, 1 + gamma.double(), 1e-6))
+    if dtype == "float16":
+        (expected,) = rms(1, "normParam", [x, gamma], precisionMode=1)
+        assert_sound(expected, F.rms_norm(x.float(), width, None, 1e-6).half() * gamma)
+
+
+def test_rms_norm_gives_its_reciprocal_root():
+    x, gamma = normal(2, 3, 4, 5, dtype="float32"), normal(4, 5, dtype="float32", seed=1)
+    y, rstd = rms(1, "normParam", [x, gamma], rstd=True)
+    assert_agrees(y, F.rms_norm(x.double(), (4, 5), gamma.double(), 1e-6))
+    oracle = torch.rsqrt(x.double().pow(2).mean((-1, -2), keepdim=True) + 1e-6)
+    assert_agrees(rstd, oracle)
+    assert_sound(rstd, torch.rsqrt(x.pow(2).mean((-1, -2), keepdim=True) + 1e-6), "float32")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_rms_norm_of_a_sum(dtype, bias):
+    x, res, b, gamma = (normal(*s, dtype=dtype, seed=i) for i, s in enumerate([(6, 32), (6, 32), (32,), (32,)]))
+    inputs = [x, b, res, gamma] if bias else [x, res, gamma]
+    total = x.double() + res.double() + (b.double() if bias else 0)
+    single = x.float() + (b.float() if bias else 0) + res.float()
+    y, s = rms(2, "preNormParam", inputs, hasBias=bias)
+    assert_agrees(s, total)
+    assert_agrees(y, F.rms_norm(total, (32,), gamma.double(), 1e-6))
+    assert_sound(s, single.to(x.dtype))
+    assert_sound(y, F.rms_norm(single, (32,), gamma.float(), 1e-6).to(x.dtype))
+    (y,) = rms(3, "postNormParam", inputs, hasBias=bias)
+    assert_agrees(y, F.rms_norm(total, (32,), gamma.double(), 1e-6))
+
+
+def saturated(steps):
+    return np.clip(np.rint(steps), -128, 127)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_rms_norm_to_int8(dtype):
+    x, res, gamma, beta = (normal(*s, dtype=dtype, seed=i) for i, s in enumerate([(6, 32), (6, 32), (32,), (32,)]))
+    scale, offset = torch.tensor([0.03]).to(x.dtype), torch.tensor([4], dtype=torch.int8)
+
+    def steps(values, with_beta=True):
+        y = F.rms_norm(values, (32,), gamma.to(values.dtype), 1e-6) + (beta.to(values.dtype) if with_beta else 0)
+        return numbers(y) / numbers(scale) + 4
+
+    outputs = [("int8", (6, 32))]
+    (q,) = rms(1, "normParam", [x, gamma, beta, scale, offset], outputs, quantType=2)
+    assert_agrees(q, np.clip(steps(x.double()), -128, 127))
+    assert_sound(q, saturated(steps(x.float())), "int8")
+    assert_caught(q, saturated(steps(x.float(), False)), "int8")
+    total = x.double() + res.double()
+    q, s = rms(2, "preNormParam", [x, res, gamma, beta, scale, offset], [*outputs, (dtype, (6, 32))], quantType=2)
+    assert_agrees(q, np.clip(steps(total), -128, 127))
+    assert_agrees(s, total)
+    q, y = rms(3, "postNormParam", [x, res, gamma, scale, offset], [*outputs, (dtype, (6, 32))], quantType=2)
+    assert_agrees(q, np.clip(steps(total, False), -128, 127))
+    assert_agrees(y, F.rms_norm(total, (32,), gamma.double(), 1e-6))
+
+    normed = numbers(F.rms_norm(x.double(), (32,), gamma.double(), 1e-6) + beta.double())
+    largest = np.abs(normed).max(-1)
+    q, s = rms(1, "normParam", [x, gamma, beta], [*outputs, ("float32", (6,))], quantType=2, dynamicQuantType=1)
+    assert_agrees(s, largest / 127)
+    assert_agrees(q, normed / (largest / 127)[:, None])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("axis", [-1, 1, 2])
+def test_layer_norm(axis, dtype):
+    x = normal(3, 4, 20, dtype=dtype, scale=2) + 5
+    normed = x.shape[axis:] if axis > 0 else x.shape[-1:]
+    gamma, beta = normal(*normed, dtype=dtype, seed=1), normal(*normed, dtype=dtype, seed=2)
+    (expected,) = layer(1, "normParam", [x, gamma, beta], beginNormAxis=axis)
+    assert_agrees(expected, F.layer_norm(x.double(), normed, gamma.double(), beta.double(), 1e-5))
+    assert_sound(expected, F.layer_norm(x.float(), normed, gamma.float(), beta.float(), 1e-5).to(x.dtype))
+
+
+def test_layer_norm_of_a_sum():
+    x, res, gamma, beta = (normal(*s, seed=i) for i, s in enumerate([(6, 32), (6, 32), (32,), (32,)]))
+    total = x.double() + 0.5 * res.double()
+    oracle = F.layer_norm(total, (32,), gamma.double(), beta.double(), 1e-5)
+    y, s = layer(2, "preNormParam", [x, res, gamma, beta], zoomScaleValue=0.5)
+    assert_agrees(y, oracle)
+    assert_agrees(s, total)
+    (y,) = layer(3, "postNormParam", [x, res, gamma, beta], zoomScaleValue=0.5)
+    assert_agrees(y, oracle)
+    single = x.float() + 0.5 * res.float()
+    assert_sound(y, F.layer_norm(single, (32,), gamma.float(), beta.float(), 1e-5).half())
+
+
+def test_layer_norm_to_int8():
+    x, res, gamma, beta = (normal(*s, seed=i) for i, s in enumerate([(6, 32), (6, 32), (32,), (32,)]))
+    scale, offset = torch.tensor([30.0]).half(), torch.tensor([-2], dtype=torch.int8)
+    half = F.layer_norm(x.float(), (32,), gamma.float(), beta.float(), 1e-5).half()
+    (q,) = layer(1, "normParam", [x, gamma, beta, scale, offset], [("int8", (6, 32))], quantType=2)
+    assert_sound(q, saturated(numbers(half * scale + offset.half())), "int8")
+    assert_sound(q, saturated(numbers(half) * 30 - 2), "int8")
+    assert_caught(q, saturated(numbers(half) / 30 - 2), "int8")  # divided in place of multiplied
+    half = F.layer_norm(x.float() + res.float(), (32,), gamma.float(), beta.float(), 1e-5).half()
+    for types in (("int8", "float16"), ("float16", "int8")):
+        outputs = layer(
+            3, "postNormParam", [x, res, gamma, beta, scale, offset], [(t, (6, 32)) for t in types], quantType=2
+        )
+        by_type = dict(zip(types, outputs))
+        assert_sound(by_type["float16"], half, "float16")
+        assert_sound(by_type["int8"], saturated(numbers(half) * 30 - 2), "int8")
+    q, s = layer(1, "normParam", [x, gamma, beta], [("int8", (6, 32)), ("float32", (6,))], quantType=2)
+    half = F.layer_norm(x.float(), (32,), gamma.float(), beta.float(), 1e-5).half().float()
+    assert_sound(s, half.abs().amax(-1) / 127, "float32")
+    assert_sound(q, torch.round(half / (half.abs().amax(-1, keepdim=True) / 127)), "int8")
+    assert "inferred" in s.notes[0]
+
+
+def test_wrong_kernels_are_caught():
+    x, gamma, beta = normal(32, 256, scale=0.02), normal(256, seed=1), normal(256, seed=2)
+    single, weight = x.float(), gamma.float()
+    (expected,) = rms(1, "normParam", [x, gamma], epsilon=1e-4)
+    mean = single.pow(2).mean(-1, keepdim=True)
+    assert_caught(expected, (single / (mean.sqrt() + 1e-4) * weight).half())  # epsilon outside of the root
+    assert_caught(expected, (single * torch.rsqrt(mean) * weight).half())  # no epsilon
+    assert_caught(expected, (single * torch.rsqrt(mean + 1e-4)).half())  # no gamma
+    assert_caught(expected, (single * torch.rsqrt(mean * 256 / 255 + 1e-4) * weight).half())  # one row too few
+    (expected,) = layer(1, "normParam", [x, gamma, beta], beginNormAxis=-1)
+    centred = single - single.mean(-1, keepdim=True)
+    unbiased = centred * torch.rsqrt(single.var(-1, keepdim=True) + 1e-5) * weight + beta.float()
+    assert_caught(expected, unbiased.half())  # divided by n - 1
+    biased = torch.rsqrt(single.var(-1, keepdim=True, correction=0) + 1e-5)
+    assert_caught(expected, (single * biased * weight + beta.float()).half())  # the mean not taken off
+    assert_caught(expected, (centred * biased * weight).half())  # no beta
+
+
+def test_what_cannot_be_computed_says_so():
+    x = normal(2, 6)
+    for kind, inputs, words in [
+        (0, [x, normal(6)], "layerType 0"),
+        (1, [x, normal(5)], "gamma has 5 elements"),
+        (1, [x], "gamma"),
+    ]:
+        with pytest.raises(Exception, match=words):
+            rms(kind, "normParam", inputs)
+    with pytest.raises(Exception, match="quantType 1"):
+        rms(1, "normParam", [x, normal(6)], quantType=1)
+    with pytest.raises(Exception, match="no dimension"):
+        layer(1, "normParam", [x, normal(6), normal(6)], beginNormAxis=7)
