@@ -33,4 +33,22 @@ void add_threads(OptionSet& set, size_t& threads) {
                  "threads to compute with; all cores if not given");
 }
 
+std::vector<std::string> list_items(const std::vector<std::string>& words) {
+  constexpr std::string_view kWideComma = "，";
+  std::vector<std::string> out;
+  for (std::string word : words) {
+    for (size_t at; (at = word.find(kWideComma)) != std::string::npos;)
+      word.replace(at, kWideComma.size(), ",");
+    out.emplace_back();
+    for (const char c : word) {
+      if (c == ',' || c == ' ')
+        out.emplace_back();
+      else
+        out.back() += c;
+    }
+  }
+  std::erase(out, "");
+  return out;
+}
+
 }  // namespace ait::cli

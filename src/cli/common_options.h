@@ -15,6 +15,9 @@ void add_exec(OptionSet& set, std::string& exec);
 // Its words. kUsage, naming --exec.
 Result<std::vector<std::string>> understand_exec(const std::string& exec);
 
+// The items of a list that was typed with commas, the documents' own wide ones too, blanks or both.
+std::vector<std::string> list_items(const std::vector<std::string>& words);
+
 // --json, under the heading that is current.
 void add_json(OptionSet& set, bool& json);
 

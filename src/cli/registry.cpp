@@ -8,6 +8,7 @@
   entry(aclcmp) \
   entry(dump) \
   entry(errcheck) \
+  entry(opcheck) \
   entry(show) \
   entry(demo) \
   entry(doctor)

@@ -3,15 +3,24 @@
 #include <ctime>
 
 namespace ait::cli {
+namespace {
 
-std::string report_name(bool manual_mapping) {
-  if (manual_mapping) return "cmp_report.csv";
+std::string local_time(const char* form) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
   char text[32];
-  std::strftime(text, sizeof text, "%Y%m%d%H%M%S", &local);
-  return std::string("ait_cmp_report_") + text + ".csv";
+  std::strftime(text, sizeof text, form, &local);
+  return text;
 }
+
+}  // namespace
+
+std::string report_name(bool manual_mapping) {
+  if (manual_mapping) return "cmp_report.csv";
+  return "ait_cmp_report_" + local_time("%Y%m%d%H%M%S") + ".csv";
+}
+
+std::string opcheck_name() { return "opcheck_result_" + local_time("%Y%m%d_%H%M%S") + ".csv"; }
 
 }  // namespace ait::cli

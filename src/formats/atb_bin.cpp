@@ -361,9 +361,11 @@ Result<Tensor> make_tensor(const Record& record, Notes& notes) {
 // What is known of a tensor whose data are not in the file; nothing where they are.
 std::optional<Description> describe(const Header& header) {
   const auto dtype = element_type(header.dtype_code);
-  if (header.has_data || !dtype || count_elements(header.dims).value_or(0) == 0)
+  const bool fractal = header.format == kFormatFractalNz;
+  // What else there is to say follows from the tensor.
+  if ((header.has_data && !fractal) || !dtype || count_elements(header.dims).value_or(0) == 0)
     return std::nullopt;
-  return Description{*dtype, header.dims, false, header.statistics};
+  return Description{*dtype, header.dims, header.has_data, header.statistics, fractal};
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ namespace ait::formats::atb_bin {
 inline constexpr size_t kMaxHeaderBytes = 16384;
 
 inline constexpr int64_t kFormatNd = 2;
+inline constexpr int64_t kFormatFractalNz = 29;
 
 struct Header {
   struct Object {

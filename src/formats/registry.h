@@ -46,6 +46,7 @@ struct Description {
   Shape shape;
   bool has_data = true;
   std::optional<Statistics> statistics;
+  bool fractal = false;  // the data are in ATB's format 29, FRACTAL_NZ, whatever the shape says
 };
 
 // A file that holds any number of named tensors. Opening reads only the directory; `load` maps one

@@ -13,7 +13,14 @@ struct Text {
   std::string operator()(int64_t count) const { return std::to_string(count); }
   std::string operator()(uint64_t count) const { return std::to_string(count); }
   std::string operator()(double number) const {
-    return style == NumberStyle::kTenDecimals ? ten_decimals_text(number) : number_text(number);
+    switch (style) {
+      case NumberStyle::kTenDecimals:
+        return ten_decimals_text(number);
+      case NumberStyle::kSixteenDecimals:
+        return sixteen_decimals_text(number);
+      default:
+        return number_text(number);
+    }
   }
   std::string operator()(const std::string& text) const { return text; }
   std::string operator()(const std::vector<int64_t>& shape) const {

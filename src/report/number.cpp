@@ -68,4 +68,11 @@ std::string ten_decimals_text(double value) {
   return python_text(std::strtod(buffer.data(), nullptr));
 }
 
+std::string sixteen_decimals_text(double value) {
+  if (!std::isfinite(value)) return number_text(value);
+  char text[400];  // the largest double has 309 digits
+  const int length = std::snprintf(text, sizeof text, "%.16f", value);
+  return {text, static_cast<size_t>(length)};
+}
+
 }  // namespace ait::report

@@ -1,0 +1,235 @@
+#include "opcheck/case.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+
+#include "base/text_file.h"
+#include "capture/atb_dump.h"
+#include "golden/golden.h"
+#include "opcheck/operation_rows.h"
+#include "record/dump_names.h"
+
+namespace ait::opcheck {
+namespace {
+
+namespace fs = std::filesystem;
+using capture::Direction;
+using capture::Level;
+using capture::Moment;
+using capture::Recording;
+
+constexpr size_t kMaxParamBytes = 65536;
+// More inputs or outputs than any operation has; a file name may hold any number.
+constexpr size_t kMaxIndex = 256;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+std::string id_text(const std::vector<uint64_t>& ids) {
+  std::string out;
+  for (const uint64_t id : ids) out += (out.empty() ? "" : "_") + std::to_string(id);
+  return out;
+}
+
+bool wanted(const Search& search, const std::vector<uint64_t>& ids, const std::string& type) {
+  const auto covers = [&](const std::vector<uint64_t>& prefix) {
+    return prefix.size() <= ids.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
+  };
+  if (!search.ids.empty() && !std::any_of(search.ids.begin(), search.ids.end(), covers))
+    return false;
+  const std::string name = lower(type);
+  return search.names.empty() ||
+         std::any_of(search.names.begin(), search.names.end(), [&](const std::string& part) {
+           return name.find(lower(part)) != std::string::npos;
+         });
+}
+
+// Graphs are made of operations, which are checked themselves; an operation is made of kernels.
+bool is_graph(const Recording& recording, uint32_t operation) {
+  const capture::Operation& self = recording.operations[operation];
+  for (uint32_t i = operation + 1; i < self.end; ++i)
+    if (recording.operations[i].level == Level::kOperation) return true;
+  return false;
+}
+
+// What was recorded before an operation wins over what was recorded after it.
+void put(TensorPlaces& places, uint32_t index, const TensorPlace& place) {
+  if (index >= kMaxIndex) return;
+  if (places.size() <= index) places.resize(index + 1);
+  auto& found = places[index];
+  if (!found || (place.before && !found->before)) found = place;
+}
+
+struct Tensors {
+  TensorPlaces inputs;
+  TensorPlaces inputs_after;
+  TensorPlaces outputs;
+};
+
+Tensors tensors_of(const Recording& recording, size_t rank, size_t round, uint32_t operation) {
+  Tensors out;
+  for (uint32_t slot = recording.first_slot[operation]; slot < recording.first_slot[operation + 1];
+       ++slot) {
+    if (!recording.has(rank, round, slot)) continue;
+    const capture::Slot& each = recording.slots[slot];
+    const bool before = each.moment == Moment::kBefore;
+    const TensorPlace place{recording.record(rank, round, slot).path, before};
+    const bool is_input = each.direction == Direction::kInput;
+    if (is_input) put(out.inputs, each.index, place);
+    if (!before) put(is_input ? out.inputs_after : out.outputs, each.index, place);
+  }
+  return out;
+}
+
+// Ranks of one operation have their own parameters: "rank" is one of them.
+std::string param_of(const Recording& recording, size_t rank, size_t round, uint32_t operation,
+                     std::vector<Error>& problems) {
+  const std::string path = recording.ranks[rank].path + "/" + recording.rounds[round] + "/" +
+                           recording.operations[operation].name + "/" +
+                           std::string(record::kParamFile);
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return recording.operations[operation].param;
+  auto text = read_text(path, kMaxParamBytes);
+  if (text) return std::move(*text);
+  problems.push_back(text.error());
+  return recording.operations[operation].param;
+}
+
+Case case_of(const Recording& recording, size_t rank, size_t round, uint32_t operation,
+             std::vector<Error>& problems) {
+  const capture::Operation& found = recording.operations[operation];
+  Tensors tensors = tensors_of(recording, rank, round, operation);
+  Case out;
+  out.ids = found.ids;
+  out.id = id_text(found.ids);
+  out.type = found.type;
+  out.param = param_of(recording, rank, round, operation, problems);
+  out.folder = recording.ranks[rank].path + "/" + recording.rounds[round] + "/" +
+               recording.operations[operation].name;
+  out.rank = recording.ranks[rank].device;
+  out.round = recording.rounds[round];
+  out.inputs = std::move(tensors.inputs);
+  out.inputs_after = std::move(tensors.inputs_after);
+  out.outputs = std::move(tensors.outputs);
+  if (recording.ranks.size() > 1)
+    for (size_t other = 0; other < recording.ranks.size(); ++other)
+      out.ranks.push_back(tensors_of(recording, other, round, operation).inputs);
+  return out;
+}
+
+bool has_tensors(const Recording& recording, size_t rank, size_t round, uint32_t operation) {
+  for (uint32_t slot = recording.first_slot[operation]; slot < recording.first_slot[operation + 1];
+       ++slot)
+    if (recording.has(rank, round, slot)) return true;
+  return false;
+}
+
+template <typename Visit>
+void each_operation(const Recording& recording, Visit visit) {
+  for (uint32_t operation = 0; operation < recording.operations.size(); ++operation) {
+    const capture::Operation& found = recording.operations[operation];
+    if (found.level != Level::kOperation || is_graph(recording, operation)) continue;
+    for (size_t rank = 0; rank < recording.ranks.size(); ++rank)
+      for (size_t round = 0; round < recording.rounds.size(); ++round)
+        if (has_tensors(recording, rank, round, operation)) visit(operation, rank, round);
+  }
+}
+
+void sort_cases(std::vector<Case>& cases) {
+  std::stable_sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) {
+    if (a.ids != b.ids) return a.ids < b.ids;
+    if (a.rank != b.rank) return capture::natural_less(a.rank, b.rank);
+    return capture::natural_less(a.round, b.round);
+  });
+}
+
+// The files that a row of the table names, where the dump has no such operation.
+TensorPlaces places_of(const std::vector<std::string>& files) {
+  TensorPlaces places;
+  for (const std::string& file : files) {
+    std::error_code ignored;
+    if (file.empty() || !fs::exists(file, ignored))
+      places.emplace_back();
+    else
+      places.emplace_back(TensorPlace{file, false});
+  }
+  return places;
+}
+
+bool any(const TensorPlaces& places) {
+  return std::any_of(places.begin(), places.end(),
+                     [](const auto& place) { return place.has_value(); });
+}
+
+// The table names the operations, the folder holds their tensors.
+Result<Cases> cases_of_table(const Search& search, const Recording& recording) {
+  auto rows = read_operation_rows(search.table);
+  if (!rows) return fail(rows.error());
+  Cases out;
+  out.problems = std::move(rows->problems);
+  std::map<std::vector<uint64_t>, std::vector<Case>> by_ids;
+  each_operation(recording, [&](uint32_t operation, size_t rank, size_t round) {
+    by_ids[recording.operations[operation].ids].push_back(
+        case_of(recording, rank, round, operation, out.problems));
+  });
+  for (const OperationRow& row : rows->rows) {
+    if (!wanted(search, row.ids, row.type)) continue;
+    auto found = by_ids.find(row.ids);
+    std::vector<Case> cases;
+    if (found != by_ids.end()) {
+      cases = found->second;
+    } else {
+      Case alone;
+      alone.ids = row.ids;
+      alone.id = id_text(row.ids);
+      alone.inputs = places_of(row.input_files);
+      alone.inputs_after = alone.inputs;
+      alone.outputs = places_of(row.output_files);
+      if (any(alone.inputs))
+        alone.folder = fs::path(row.input_files.front()).parent_path().native();
+      else
+        alone.problem = "tensor dir of " + alone.id + " not found";
+      cases.push_back(std::move(alone));
+    }
+    for (Case& each : cases) {
+      each.type = row.type;
+      if (!row.param.empty()) each.param = row.param;
+      out.cases.push_back(std::move(each));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Cases> find_cases(const Search& search) {
+  std::error_code ignored;
+  if (!fs::is_directory(search.folder, ignored))
+    return fail(Error(ErrorCode::kNotFound, search.folder)
+                << "no such folder; give -i the folder of a dump of `ait llm dump`");
+  auto recording = capture::read_atb_dump(search.folder);
+  if (!recording) return fail(recording.error());
+  Cases out;
+  if (search.table.empty()) {
+    each_operation(*recording, [&](uint32_t operation, size_t rank, size_t round) {
+      const capture::Operation& found = recording->operations[operation];
+      if (wanted(search, found.ids, found.type))
+        out.cases.push_back(case_of(*recording, rank, round, operation, out.problems));
+    });
+  } else {
+    auto cases = cases_of_table(search, *recording);
+    if (!cases) return fail(cases.error());
+    out = std::move(*cases);
+  }
+  out.problems.insert(out.problems.end(), recording->problems.begin(), recording->problems.end());
+  sort_cases(out.cases);
+  return out;
+}
+
+}  // namespace ait::opcheck

@@ -1,0 +1,24 @@
+// An output of an operation held against its golden: by the old tools' standard, and by what
+// rounding explains.
+#pragma once
+
+#include "golden/golden.h"
+#include "opcheck/row.h"
+#include "tensor/tensor.h"
+
+namespace ait::opcheck {
+
+struct Metrics {
+  bool absolute = false;  // abs
+  bool cosine = false;    // cos_sim
+  bool kl = false;        // kl
+};
+
+// By the type of the output; nothing for types that no standard speaks of.
+std::optional<Standard> standard_of(DType dtype);
+
+// Fills in what a row says of an output that was computed. `actual` has the golden's elements.
+void measure(const golden::Output& expected, const TensorView& actual, const Metrics& metrics,
+             CheckRow& row);
+
+}  // namespace ait::opcheck

@@ -1,0 +1,60 @@
+// What came of checking one output of one operation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tensor/dtype.h"
+
+namespace ait::opcheck {
+
+// What a result must keep to by the old tools' standard: this share of its elements is right to a
+// relative error of `tolerance`.
+struct Standard {
+  double tolerance = 0;
+  double rate_percent = 0;
+  bool by_one = false;  // small integers: an element may be off by one
+};
+
+enum class Verdict : uint8_t {
+  kPass,
+  kFailed,
+  kNoGolden,  // "addition failed": nothing to hold it against
+};
+
+struct CheckRow {
+  std::string id;
+  std::string type;
+  std::string param;
+  std::string folder;
+  std::string rank;
+  std::string round;
+  std::optional<size_t> output;  // nothing where none was compared
+  std::optional<Standard> standard;
+  Verdict verdict = Verdict::kFailed;
+
+  // By the old definitions; nothing where they were not asked for or nothing was compared.
+  std::optional<double> relative_rate_percent;
+  std::optional<double> max_relative_error;
+  std::optional<double> absolute_rate_percent;
+  std::optional<double> max_absolute_error;
+  std::optional<double> cosine_similarity;
+  std::optional<double> kl_divergence;
+
+  // How far the worst element is off, in bounds of what rounding explains; above 1 it does not.
+  std::optional<double> of_bound;
+  std::optional<size_t> worst_element;
+  double worst_golden = 0;
+  double worst_actual = 0;
+  std::string form;    // which of several sound results it agrees with best
+  std::string source;  // what was checked where it is not the dump: "rerun: libx.so"
+
+  std::vector<std::string> reasons;
+
+  bool was_compared() const { return relative_rate_percent.has_value(); }
+  bool is_outside_bound() const { return of_bound && !(*of_bound <= 1); }
+};
+
+}  // namespace ait::opcheck
