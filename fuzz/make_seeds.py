@@ -10,6 +10,7 @@ import io
 import json
 import pathlib
 import pickle
+import struct
 import sys
 import zipfile
 
@@ -205,6 +206,152 @@ def rows_seeds():
     yield "none", rows.store()
 
 
+# What follows are files as runs have left them, made shorter by hand.
+
+
+def document(value, **options):
+    return json.dumps(value, **options).encode()
+
+
+def operation_table_seeds():
+    columns = b"CaseNum|CaseName|OpName|OpParam|InNum|InDType|InFormat|InShape|OutNum|OutDType|OutFormat|OutShape\n"
+    linear = b'1|C_1|LinearOperation_4_0|{"hasBias":false}|2|float16;float16|nd;nd|7,64;64,64|1|float16|nd|7,64\n'
+    yield "whole", columns + linear
+    yield "plugin", columns + b"2|C_2|MyPlugin_3|a|b|0||||1|ACL_BF16|nd|\n" + linear
+    yield "cut", (columns + linear)[:-9]
+    yield "dos_lines", (columns + linear).replace(b"\n", b"\r\n")
+
+
+def metadata_seeds():
+    golden = "/data/golden/ait_dump/4711_-1/golden_tensor"
+    mine = "/data/ait_dump/tensors/0_9/0/0_Linear/after/outtensor0.bin"
+    entries = {"layers.0.mlp": {token: [f"{golden}/{token}/layers.0.mlp_tensor.pth", mine] for token in "01"}}
+    yield "dump_data", document({**entries, "7": {"0": [f"{golden}/0/7_tensor.pth", mine]}}, indent=2)
+    yield "relative", document({"1": {"0": ["0/1_tensor.pth", "../../x.bin"]}})
+    yield "twice", b'{"1": {"0": ["/g", "/m"]}, "1": {"1": ["/g", "/m"]}}'
+    yield "odd", document({"1": {"0": ["/g"], "1": "text"}, "2": 7, "\ud83d\ude00\u0000": {"": ["", ""]}})
+
+
+def index_seeds():
+    shards = {"model.embed_tokens.weight": "model-00001-of-00002.safetensors", "lm_head.weight": "b.safetensors"}
+    yield "transformers", document({"metadata": {"total_size": 13476831232}, "weight_map": shards}, indent=2)
+    yield "escape", document({"weight_map": {"a": "../../etc/passwd", "b": "/dev/zero", "c": ".."}})
+
+
+def labels_seeds():
+    first = {"data_id": "data_1700000000.25_0", "source": "pta", "path": "/w/pta_tensor/0_tensor.bin"}
+    second = {**first, "source": "acl", "path": "/w/0/after/outTensor0.bin", "problem": "", "waits": True}
+    lines = document(first) + b"\n" + document({**second, "seen_ns": None}) + b"\n"
+    yield "pair", lines
+    yield "cut", lines[:-20]
+    yield "odd", lines + b'\n{"data_id": 7}\n[]\n' + document({**first, "source": "x"})
+
+
+def model_tree_seeds():
+    def module(name, kind, *children, **more):
+        return {"name": name, "type": kind, "children": list(children), **more}
+
+    norm = module("root.a", "LlamaRMSNorm", order=2)
+    layers = module("root.layers", "ModuleList", module("root.layers.0", "Block", order=1))
+    yield "hooks", document(module("root", "Model", layers, norm, order=0), indent=1)
+    tied = {"name": "root.tied", "type": "Norm", "alias_of": "root.a", "children": []}
+    yield "alias", document(module("root", "Model", norm, tied))
+    part = module("root.transformer.h.2", "BloomLayer", module("root.transformer.h.2.mlp", "BloomMLP"))
+    yield "older", document(part)
+    yield "twins", document(module("a", "M", norm, norm, module("a", "M", norm, order=2**64 - 1)))
+
+
+def op_param_seeds():
+    yield "linear", b'{"transposeA":false,"transposeB":true,"hasBias":false,"outDataType":-1}\n'
+    quant = {"inputScale": 0.017, "inputOffset": -3}
+    yield "elewise", document({"elewiseType": "ELEWISE_ADD", "quantParam": quant, "mulsParam": {"varAttr": 1.0}})
+    yield "lists", document({"shape": [1, -1, 64], "scales": [0.5, 1e-05], "name": "x\n", "nothing": None})
+    yield "graph", b'""'
+
+
+def op_mapping_seeds():
+    yield "types", document({"RmsNormOperation": ["LlamaRMSNorm"], "Demo_Layer_outtensor0": "Demo_Block_output_0"})
+    records = [{"atb": "LinearOperation", "torch": "Linear", "atb_tensor": "outtensor0", "torch_tensor": "output"}]
+    yield "records", document(records)
+
+
+def manifest_seeds():
+    reasons = [{"reason": "the file system is full", "first": "root.a", "count": 3}]
+    rounds = {"0": {"state": "finished", "expected": 3, "seen": 2, "calls": 3, "never_ran": ["root.b"]}}
+    written = {"format": 1, "tool": "ait_llm 0.1.0", "state": "complete", "pid": 7, "device": "cpu", "rank": 1}
+    config = {"dump_path": "/data/t", "token_range": [0], "dump_statistics_mode": 1}
+    lists = {"never_ran_because": ["it was not called"], "not_stored": reasons, "errors": reasons}
+    counts = {"submitted": 6, "written": 6, "failed": 0, "first_failure": None}
+    yield "torch", document({**written, "config": config, "rounds": rounds, **lists, "tensors": counts}, indent=1)
+    run = {"tool": "ait llm dump", "version": "0.1.0", "complete": False, "incomplete_because": ["it was killed"]}
+    yield "launcher", document({**run, "start": "2025-01-02T03:04:05+08:00", "tensors": {"announced": 9, "lost": 2}})
+
+
+def run_file_seeds():
+    yield "overflow", b"Overflow detected! Operator name: ElewiseOperation_1:AddF32Kernel\n" * 2
+    setup = b"[LinearOperation_4_0]:totalTime:40, runnerSetupTime:7\n"
+    execute = b"[LinearOperation_4_0]:totalTime:12, kernelExecuteTime:3\n"
+    yield "profile", setup + execute + setup + b"[Other_1]:totalTime:1, kernelExecuteTime:1"
+    yield "ledger", b"Aledgr01" + bytes(1000)
+
+
+def program_seeds():
+    """Scripts, and a library with a symbol of the probe as a linker lays it out."""
+    yield "script", b"#!/usr/bin/env -S X=1 python3 -u\nprint()\n"
+    yield "shell", b"#! /bin/sh\n"
+    names = b"\0_ZN3atb5Probe10SaveTensorERKSsS2_S2_PKvmS2_\0"
+    interpreter = b"/lib64/ld-linux-x86-64.so.2\0"
+    interp_at, names_at = 64 + 56, 64 + 56 + len(interpreter)
+    symbols_at = names_at + len(names)
+    sections_at = symbols_at + 48
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3, 62, 1, 0, 64, sections_at, 0, 64, 56, 1, 64, 3, 0)
+    program = struct.pack("<IIQQQQQQ", 3, 4, interp_at, 0, 0, len(interpreter), len(interpreter), 1)
+    symbols = bytes(24) + struct.pack("<IBBHQQ", 1, 18, 0, 1, 4096, 8)
+    sections = [
+        bytes(64),
+        struct.pack("<IIQQQQIIQQ", 0, 11, 0, 0, symbols_at, 48, 2, 1, 8, 24),
+        struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, names_at, len(names), 0, 0, 1, 0),
+    ]
+    library = header + program + interpreter + names + symbols + b"".join(sections)
+    yield "library", library
+    yield "other_machine", library[:18] + b"\xb7\0" + library[20:]
+    yield "cut", library[:-70]
+
+
+def dump_tree_seeds():
+    """Two runs as lists of their files: a path and what it holds; @3 is a tensor."""
+    tree = '{"name":"root","type":"M","order":0,"children":[{"name":"root.a","type":"Linear","order":1,"children":[]}]}'
+    torch_run = [
+        f"golden/ait_dump/torch_tensors/cpu_7/model_tree.json {tree}",
+        'golden/ait_dump/torch_tensors/cpu_7/manifest.json {"rank": 0}',
+        "golden/ait_dump/torch_tensors/cpu_7/0/root.a/output.pth @3",
+        "golden/ait_dump/torch_tensors/cpu_7/0/root.a/input_0.pth @4",
+        "golden/ait_dump/torch_tensors/cpu_7/1/root.a#1/output_0.pth @5",
+    ]
+    library_run = [
+        'my/ait_dump/layer/7/L_0.json {"opName":"L_0","nodes":[{"opName":"LinearOperation_0_0"}]}',
+        'my/ait_dump/tensors/0_7/0/0_L/0_LinearOperation/op_param.json {"hasBias":false}',
+        "my/ait_dump/tensors/0_7/0/0_L/0_LinearOperation/after/outtensor0.bin @3",
+        "my/ait_dump/tensors/0_7/0/0_L/after/outtensor0.bin @3",
+        "my/ait_dump/tensors/0_7/1/0_L/after/outtensor0.bin @5",
+        "my/ait_dump/tensors/1_8/0/0_L/before/intensor0.bin @4",
+    ]
+
+    def listed(*lines):
+        return "\n".join(lines).encode()
+
+    yield "torch_and_library", listed(*torch_run, *library_run)
+    yield "two_libraries", listed(*library_run, *(line.replace("my/", "golden/") for line in library_run))
+    yield "two_torch", listed(*torch_run, *(line.replace("golden/", "my/") for line in torch_run))
+    yield "folders", listed("golden/a.npy @1", "golden/sub/b.bin @2", "my/a.bin @1", "my/c.npy")
+    index = 'model.safetensors.index.json {"weight_map":{"w":"s.safetensors"}}'
+    yield (
+        "checkpoints",
+        listed(*(f"{side}/{line}" for side in ("golden", "my") for line in (index, "s.safetensors @1"))),
+    )
+    yield "mapping", listed('golden/golden_tensor/metadata.json {"1":{"0":["0/1_tensor.pth","x.bin"]}}', "my/x.bin @1")
+
+
 SEEDS = {
     "fuzz_npy": npy_seeds(),
     "fuzz_npz": npz_seeds(),
@@ -216,6 +363,17 @@ SEEDS = {
     "fuzz_statistics_csv": statistics_csv_seeds(),
     "fuzz_rows": rows_seeds(),
     "fuzz_topology": topology_seeds(),
+    "fuzz_operation_table": operation_table_seeds(),
+    "fuzz_metadata": metadata_seeds(),
+    "fuzz_index": index_seeds(),
+    "fuzz_labels": labels_seeds(),
+    "fuzz_model_tree": model_tree_seeds(),
+    "fuzz_op_param": op_param_seeds(),
+    "fuzz_op_mapping": op_mapping_seeds(),
+    "fuzz_manifest": manifest_seeds(),
+    "fuzz_run_file": run_file_seeds(),
+    "fuzz_program": program_seeds(),
+    "fuzz_dump_tree": dump_tree_seeds(),
 }
 
 

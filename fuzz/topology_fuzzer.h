@@ -45,4 +45,21 @@ inline int read_as_topology(const uint8_t* data, size_t size) {
   return 0;
 }
 
+// A table of operations alone: its rows are found again.
+inline int read_as_operation_table(const uint8_t* data, size_t size) {
+  const auto table = graph::ShapeTable::parse({reinterpret_cast<const char*>(data), size});
+  if (!table) return 0;
+  for (const char* name : {"LinearOperation_4_0", "X_1", "PluginOperation_3", ""}) {
+    graph::Node node;
+    node.name = name;
+    node.type = "PluginOperation";
+    for (size_t tensors = 0; tensors < 3; ++tensors) {
+      static_cast<void>(table->find(node));
+      node.inputs.emplace_back("i");
+      node.outputs.assign(1, "o");
+    }
+  }
+  return 0;
+}
+
 }  // namespace ait::fuzz

@@ -230,6 +230,13 @@ class Automatic {
     }
   }
 
+  void note_too_many(size_t golden_values, size_t actual_values) {
+    notes_.push_back("no layers were found among " + std::to_string(golden_values) +
+                     " tensors of golden and " + std::to_string(actual_values) +
+                     " of my side, too many to hold each against each: a tensor was compared only "
+                     "with those that stand about where it does in the other run");
+  }
+
   // Looks at some of the segments, which all have the same structure, and pairs all of them.
   void plan_segments(const std::vector<std::pair<const Segment*, const Segment*>>& segments,
                      const std::vector<const Step*>& steps, PlannedProgram& out) {
@@ -244,6 +251,9 @@ class Automatic {
                                           *segments[at].second, actual_values));
       }
     }
+    if (std::any_of(evidence.begin(), evidence.end(),
+                    [](const Evidence& each) { return !each.is_whole(); }))
+      note_too_many(golden_values.size(), actual_values.size());
     const SegmentMatch match =
         match_segment({*golden_, *segments[0].first, golden_values},
                       {*actual_, *segments[0].second, actual_values}, evidence, options_.mappings);

@@ -1,6 +1,7 @@
 #include "match/evidence.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/parallel.h"
 #include "match/readings.h"
@@ -13,6 +14,9 @@ using capture::Recording;
 
 // Sums are searched for among many pairs, so they have to agree well.
 constexpr double kSumDistance = 0.05;
+
+// As many are looked at, which takes a second.
+constexpr size_t kMostSums = size_t{1} << 24;
 
 std::vector<Readings> read_all(const SegmentRound& from) {
   const Recording& recording = from.side.recording;
@@ -44,28 +48,31 @@ std::vector<Evidence::ValueFacts> facts_of(const std::vector<Readings>& values) 
   return out;
 }
 
-std::vector<bool> kin_of(const std::vector<Readings>& values) {
-  std::vector<bool> kin(values.size() * values.size());
-  for (size_t a = 0; a < values.size(); ++a)
-    for (size_t b = 0; b < values.size(); ++b)
-      kin[a * values.size() + b] = are_kin(values[a], values[b]);
-  return kin;
+// Calls visit(row, column, cell) for all cells of a band, rows on all cores.
+template <typename Visit>
+void each_cell(const Band& band, const Visit& visit) {
+  parallel_for(band.rows, 0, [&](size_t row) {
+    const size_t first = band.first(row);
+    for (size_t i = 0; i < band.width; ++i) visit(row, first + i, row * band.width + i);
+  });
 }
 
-std::vector<Evidence::PairFacts> compare_all(const std::vector<Readings>& golden,
-                                             const std::vector<Readings>& actual) {
-  std::vector<Evidence::PairFacts> out(golden.size() * actual.size());
-  parallel_for(golden.size(), 0, [&](size_t g) {
-    for (size_t a = 0; a < actual.size(); ++a) {
-      if (golden[g].content == 0 || actual[a].content == 0 ||
-          golden[g].is_float != actual[a].is_float)
-        continue;
-      Evidence::PairFacts& facts = out[g * actual.size() + a];
-      facts.whole = whole_form(golden[g], actual[a]);
-      if (golden[g].is_float) facts.part = part_form(golden[g], actual[a]);
-    }
+void find_kin(const std::vector<Readings>& values, Evidence::Kin& kin) {
+  each_cell(kin.band, [&](size_t a, size_t b, size_t cell) {
+    kin.cells[cell] = are_kin(values[a], values[b]) ? 1 : 0;
   });
-  return out;
+}
+
+void compare_all(const std::vector<Readings>& golden, const std::vector<Readings>& actual,
+                 Evidence& out) {
+  each_cell(out.band, [&](size_t g, size_t a, size_t cell) {
+    if (golden[g].content == 0 || actual[a].content == 0 ||
+        golden[g].is_float != actual[a].is_float)
+      return;
+    Evidence::PairFacts& facts = out.pairs[cell];
+    facts.whole = whole_form(golden[g], actual[a]);
+    if (golden[g].is_float) facts.part = part_form(golden[g], actual[a]);
+  });
 }
 
 // Whether a value may be a sum that golden has not recorded: of an addition, of an operation that
@@ -84,20 +91,22 @@ bool has_whole_partner(const Evidence& evidence, size_t actual) {
   return false;
 }
 
-// The two golden values whose sum is nearest to a reading of my side's.
-std::optional<Evidence::Sum> nearest_sum(const std::vector<Readings>& golden, uint32_t actual,
-                                         const Reading& target) {
-  const auto can_add = [&](const Readings& readings) {
-    return !readings.ways.empty() && readings.ways[0].sample.columns == target.sample.columns;
-  };
+// The two of some golden values whose sum is nearest to a reading of my side's.
+std::optional<Evidence::Sum> nearest_sum(const std::vector<Readings>& golden, size_t first,
+                                         size_t last, uint32_t actual, const Reading& target) {
+  std::vector<uint32_t> parts;
+  for (size_t i = first; i < last; ++i)
+    if (!golden[i].ways.empty() && golden[i].ways[0].sample.columns == target.sample.columns)
+      parts.push_back(static_cast<uint32_t>(i));
   std::optional<Evidence::Sum> best;
-  for (uint32_t i = 0; i < golden.size(); ++i) {
-    if (!can_add(golden[i])) continue;
-    for (uint32_t j = i + 1; j < golden.size(); ++j) {
-      if (!can_add(golden[j]) || golden[i].content == golden[j].content) continue;
-      const Sample total =
-          sum_of(std::vector<Sample>{golden[i].ways[0].sample, golden[j].ways[0].sample});
-      const Distance d = distance(total, target.sample);
+  for (size_t one = 0; one < parts.size(); ++one) {
+    for (size_t other = one + 1; other < parts.size(); ++other) {
+      const uint32_t i = parts[one];
+      const uint32_t j = parts[other];
+      const Sample& x = golden[i].ways[0].sample;
+      const Sample& y = golden[j].ways[0].sample;
+      if (golden[i].content == golden[j].content || !may_add_up(x, y, target.sample)) continue;
+      const Distance d = distance(sum_of(std::vector<Sample>{x, y}), target.sample);
       if (d.value > kSumDistance || !d.agrees() || (best && d.value >= best->form.distance.value))
         continue;
       Form form;
@@ -113,20 +122,29 @@ std::optional<Evidence::Sum> nearest_sum(const std::vector<Readings>& golden, ui
 
 // Residual additions: pairs of golden values whose sum is one of my side's that nothing else is.
 // Where inputs of modules were recorded, sums are among these, and nothing has to be added.
-std::vector<Evidence::Sum> find_sums(const SegmentSide& golden_side,
-                                     const std::vector<Readings>& golden,
-                                     const SegmentSide& actual_side,
-                                     const std::vector<Readings>& actual,
-                                     const Evidence& evidence) {
-  std::vector<Evidence::Sum> sums;
+void find_sums(const SegmentSide& golden_side, const std::vector<Readings>& golden,
+               const SegmentSide& actual_side, const std::vector<Readings>& actual,
+               Evidence& evidence) {
   if (std::any_of(golden_side.values.begin(), golden_side.values.end(),
                   [](const Value& value) { return !value.is_output(); }))
-    return sums;
-  for (uint32_t a = 0; a < actual.size(); ++a) {
-    if (!may_be_sum(actual_side.values[a], actual[a]) || has_whole_partner(evidence, a)) continue;
-    if (const auto sum = nearest_sum(golden, a, actual[a].ways[0])) sums.push_back(*sum);
-  }
-  return sums;
+    return;
+  std::vector<uint32_t> wanted;
+  for (uint32_t a = 0; a < actual.size(); ++a)
+    if (may_be_sum(actual_side.values[a], actual[a]) && !has_whole_partner(evidence, a))
+      wanted.push_back(a);
+  if (wanted.empty()) return;
+  // Of so many golden values for each of mine, two at a time are added.
+  const auto most = static_cast<size_t>(
+      std::sqrt(2 * static_cast<double>(kMostSums) / static_cast<double>(wanted.size())));
+  const Band band(actual.size(), golden.size(), most * actual.size());
+  evidence.has_all_sums = band.is_whole();
+  std::vector<std::optional<Evidence::Sum>> found(wanted.size());
+  parallel_for(wanted.size(), 0, [&](size_t i) {
+    const size_t first = band.first(wanted[i]);
+    found[i] = nearest_sum(golden, first, first + band.width, wanted[i], actual[wanted[i]].ways[0]);
+  });
+  for (const auto& sum : found)
+    if (sum) evidence.sums.push_back(*sum);
 }
 
 }  // namespace
@@ -134,13 +152,13 @@ std::vector<Evidence::Sum> find_sums(const SegmentSide& golden_side,
 Evidence weigh(const SegmentRound& golden, const SegmentRound& actual) {
   const std::vector<Readings> golden_readings = read_all(golden);
   const std::vector<Readings> actual_readings = read_all(actual);
-  Evidence out;
+  Evidence out(golden_readings.size(), actual_readings.size());
   out.golden = facts_of(golden_readings);
   out.actual = facts_of(actual_readings);
-  out.pairs = compare_all(golden_readings, actual_readings);
-  out.sums = find_sums(golden.side, golden_readings, actual.side, actual_readings, out);
-  out.golden_kin = kin_of(golden_readings);
-  out.actual_kin = kin_of(actual_readings);
+  compare_all(golden_readings, actual_readings, out);
+  find_sums(golden.side, golden_readings, actual.side, actual_readings, out);
+  find_kin(golden_readings, out.golden_kin);
+  find_kin(actual_readings, out.actual_kin);
   // Another batch of the same input has as many rows again.
   if (golden.tokens.count != actual.tokens.count)
     for (Evidence::PairFacts& facts : out.pairs)

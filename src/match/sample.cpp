@@ -260,6 +260,18 @@ std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t co
   return best;
 }
 
+bool may_add_up(const Sample& one, const Sample& other, const Sample& sum) {
+  const bool alike = one.last_only == sum.last_only && other.last_only == sum.last_only;
+  const size_t rows = sum.rows.size();
+  if (!alike || rows == 0 || one.rows.size() != rows || other.rows.size() != rows) return true;
+  const size_t row = rows / 2;  // as in find_columns
+  std::array<float, kSearchElements> total;
+  const size_t count = std::min({kSearchElements, one.columns, other.columns, sum.columns});
+  for (size_t i = 0; i < count; ++i) total[i] = one.rows[row][i] + other.rows[row][i];
+  size_t ignored = 0;
+  return row_distance(total.data(), sum.rows[row].data(), count, ignored) <= kFar;
+}
+
 Sample side_by_side(std::span<const Sample> shards) {
   Sample out = shards[0];
   for (size_t i = 1; i < shards.size(); ++i) {

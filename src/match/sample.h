@@ -71,6 +71,10 @@ inline Distance distance(const Sample& golden, const Sample& actual) {
 std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t columns,
                                    const Sample& wide);
 
+// Whether two tensors may add up to a third, by a few of their elements: most pairs can be passed
+// over without adding them.
+bool may_add_up(const Sample& one, const Sample& other, const Sample& sum);
+
 // Shards as one.
 Sample side_by_side(std::span<const Sample> shards);
 Sample sum_of(std::span<const Sample> parts);

@@ -92,7 +92,7 @@ class Matcher {
                            std::any_of(members[b].begin(), members[b].end(), is_work);
     return !both_work && std::any_of(problem_.evidence.begin(), problem_.evidence.end(),
                                      [&](const Evidence& evidence) {
-                                       return evidence.are_actual_kin(members[a][0], members[b][0]);
+                                       return evidence.actual_kin.are(members[a][0], members[b][0]);
                                      });
   }
 

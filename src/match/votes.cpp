@@ -23,13 +23,7 @@ class Voter {
       : problem_(problem),
         evidence_(evidence),
         goldens_(static_cast<uint32_t>(problem.golden_classes.count())),
-        actuals_(static_cast<uint32_t>(problem.actual_classes.count())),
-        forms_(size_t{goldens_} * actuals_, nullptr) {
-    for (uint32_t g = 0; g < goldens_; ++g)
-      for (uint32_t a = 0; a < actuals_; ++a)
-        if (const auto& whole = facts(g, a).whole; whole && any_member_is_allowed(g, a))
-          forms_[g * actuals_ + a] = &*whole;
-  }
+        actuals_(static_cast<uint32_t>(problem.actual_classes.count())) {}
 
   struct Vote {
     uint32_t golden;
@@ -56,7 +50,10 @@ class Voter {
     return evidence_.at(golden_value(g), actual_value(a));
   }
   // Of two classes as wholes; nullptr where they have no form, or may not correspond.
-  const Form* form(uint32_t g, uint32_t a) const { return forms_[g * actuals_ + a]; }
+  const Form* form(uint32_t g, uint32_t a) const {
+    const auto& whole = facts(g, a).whole;
+    return whole && any_member_is_allowed(g, a) ? &*whole : nullptr;
+  }
 
   bool any_member_is_allowed(uint32_t g, uint32_t a) const {
     for (const uint32_t actual : problem_.actual_classes.members[a])
@@ -83,7 +80,7 @@ class Voter {
       const Form* f = form(g, actual);
       if (g == vote.golden || f == nullptr) continue;
       const Vote other{g, f};
-      if (!evidence_.are_golden_kin(golden_value(g), golden_value(vote.golden)))
+      if (!evidence_.golden_kin.are(golden_value(g), golden_value(vote.golden)))
         next = std::min(next, other.distance());
       else if (is_plainer(other, vote, actual))
         vote = other;
@@ -109,7 +106,7 @@ class Voter {
     double nearest = kNothingNear;
     for (uint32_t other = 0; other < actuals_; ++other)
       if (other != actual && form(golden, other) != nullptr &&
-          !evidence_.are_actual_kin(actual_value(actual), actual_value(other)))
+          !evidence_.actual_kin.are(actual_value(actual), actual_value(other)))
         nearest = std::min(nearest, form(golden, other)->distance.value);
     return nearest;
   }
@@ -131,7 +128,6 @@ class Voter {
   const Evidence& evidence_;
   uint32_t goldens_;
   uint32_t actuals_;
-  std::vector<const Form*> forms_;  // [golden class][my class]
 };
 
 }  // namespace

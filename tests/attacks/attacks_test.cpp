@@ -22,9 +22,14 @@
 #include "formats/statistics_csv.h"
 #include "formats/torch_legacy.h"
 #include "formats/torch_zip.h"
+#include "fuzz/capture_fuzzer.h"
+#include "fuzz/dump_fuzzer.h"
+#include "fuzz/launch_fuzzer.h"
+#include "fuzz/match_fuzzer.h"
 #include "fuzz/pickle_fuzzer.h"
 #include "fuzz/reader_fuzzer.h"
 #include "fuzz/rows_fuzzer.h"
+#include "fuzz/topology_fuzzer.h"
 
 namespace ait::formats {
 namespace {
@@ -201,6 +206,24 @@ const std::map<std::string, fuzz::Opener> kFuzzedReaders = {
     {"fuzz_torch_zip", torch_zip::open},
 };
 
+// The targets that take anything else than a tensor file.
+const std::map<std::string, int (*)(const uint8_t* data, size_t size)> kOtherTargets = {
+    {"fuzz_dump_tree", fuzz::read_as_dump_tree},
+    {"fuzz_index", fuzz::read_as_index},
+    {"fuzz_labels", fuzz::read_as_labels},
+    {"fuzz_manifest", fuzz::read_as_manifest},
+    {"fuzz_metadata", fuzz::read_as_metadata},
+    {"fuzz_model_tree", fuzz::read_as_model_tree},
+    {"fuzz_op_mapping", fuzz::read_as_op_mapping},
+    {"fuzz_op_param", fuzz::read_as_op_param},
+    {"fuzz_operation_table", fuzz::read_as_operation_table},
+    {"fuzz_pickle", fuzz::read_as_pickle},
+    {"fuzz_program", fuzz::read_as_program},
+    {"fuzz_rows", fuzz::read_as_rows},
+    {"fuzz_run_file", fuzz::read_as_run_file},
+    {"fuzz_topology", fuzz::read_as_topology},
+};
+
 class Corpus : public testing::TestWithParam<std::string> {};
 
 TEST_P(Corpus, IsReadToTheEnd) {
@@ -209,10 +232,8 @@ TEST_P(Corpus, IsReadToTheEnd) {
   for (const std::string& path : paths) {
     SCOPED_TRACE(path);
     const std::vector<uint8_t> input = contents(path);
-    if (GetParam() == "fuzz_pickle")
-      fuzz::read_as_pickle(input.data(), input.size());
-    else if (GetParam() == "fuzz_rows")
-      fuzz::read_as_rows(input.data(), input.size());
+    if (const auto other = kOtherTargets.find(GetParam()); other != kOtherTargets.end())
+      other->second(input.data(), input.size());
     else
       fuzz::read_as_file(kFuzzedReaders.at(GetParam()), input.data(), input.size());
   }
@@ -225,15 +246,25 @@ TEST(Attacks, AreHarmlessToEveryReader) {
     const std::vector<uint8_t> input = contents((kAttacks / attack.file).string());
     for (const auto& [name, open] : kFuzzedReaders)
       fuzz::read_as_file(open, input.data(), input.size());
-    fuzz::read_as_pickle(input.data(), input.size());
-    fuzz::read_as_rows(input.data(), input.size());
+    for (const auto& [name, read] : kOtherTargets) read(input.data(), input.size());
   }
 }
 
+// By what is there, so that a target without a line above fails.
 std::vector<std::string> corpus_names() {
-  std::vector<std::string> names{"fuzz_pickle", "fuzz_rows"};
-  for (const auto& [name, open] : kFuzzedReaders) names.push_back(name);
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kCorpora))
+    names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
   return names;
+}
+
+TEST(Corpora, AreThereForEveryTarget) {
+  std::vector<std::string> targets;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kCorpora.parent_path()))
+    if (entry.path().extension() == ".cpp") targets.push_back(entry.path().stem());
+  std::sort(targets.begin(), targets.end());
+  EXPECT_EQ(targets, corpus_names());
 }
 
 INSTANTIATE_TEST_SUITE_P(Fuzz, Corpus, testing::ValuesIn(corpus_names()),

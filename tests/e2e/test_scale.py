@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import atb_bin
 
 MAX_ANONYMOUS_KIB = 300 * 1024
 
@@ -85,4 +86,27 @@ def test_one_pair_of_twenty_gigabytes(program, tmp_path, last):
     assert row["identical"] is (not last)
     if last:
         assert row["worst_index"] == elements - 1 and row["max_absolute_error"] == 1.0
+    assert peak < MAX_ANONYMOUS_KIB
+
+
+def test_thousands_of_tensors_without_layers(program, tmp_path):
+    golden_count, my_count = 4000, 8000
+    random = np.random.default_rng(0)
+    rank = tmp_path / "torch/torch_tensors/cpu_7"
+    library = tmp_path / "library/tensors/0_7/0"
+    goldens = random.standard_normal((golden_count, 1, 6, 64)).astype(np.float32)
+    for i, golden in enumerate(goldens):
+        (rank / f"0/root.m{i}").mkdir(parents=True)
+        np.save(rank / f"0/root.m{i}/output.npy", golden)
+    modules = [{"name": f"root.m{i}", "type": "Linear", "order": i + 1, "children": []} for i in range(golden_count)]
+    (rank / "model_tree.json").write_text(json.dumps({"name": "root", "type": "M", "order": 0, "children": modules}))
+    for i in range(my_count):
+        actual = goldens[i // 2][0] * 1.001 if i % 2 == 0 else random.standard_normal((6, 64))
+        (library / f"{i}_LinearOperation/after").mkdir(parents=True)
+        (library / f"{i}_LinearOperation/after/outtensor0.bin").write_bytes(atb_bin(actual.astype(np.float32), 0))
+    start = time.monotonic()
+    out, peak = run_watched([program, "llm", "compare", "-gp", "torch", "-mp", "library", "-o", "out"], tmp_path)
+    assert time.monotonic() - start < 100
+    assert f"{golden_count} of {my_count} operations paired" in out
+    assert "too many to hold each against each" in out
     assert peak < MAX_ANONYMOUS_KIB

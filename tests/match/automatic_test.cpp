@@ -77,6 +77,37 @@ class Dumps : public ::testing::Test {
   TempFolder folder_;
 };
 
+TEST_F(Dumps, OfManyTensorsWithoutLayersArePairedNearTheirPlace) {
+  constexpr int kGolden = 600;
+  constexpr int kMine = 1000;
+  for (int i = 0; i < kGolden; ++i)
+    torch("root.m" + std::to_string(i), "value " + std::to_string(i), 16);
+  for (int i = 0; i + 1 < kMine; ++i) {
+    const bool known = i * kGolden % kMine < kGolden;
+    library(std::to_string(i) + "_Mystery",
+            known ? "value " + std::to_string(i * kGolden / kMine) : "other " + std::to_string(i),
+            16);
+  }
+  // The last one is nearly golden's fifth, but too far away from it to be recognised.
+  auto far_away = data("value 50", 5 * 16);
+  for (float& value : far_away) value += 0.001f;
+  save("a/tensors/0_1/0/999_Mystery/after/outtensor0.bin", far_away, {5, 16});
+  const auto found = pair();
+  ASSERT_TRUE(found) << found.error().text();
+  size_t right = 0;
+  for (const std::string& each : paired(*found)) {
+    const size_t at = each.find('=');
+    const int golden = std::stoi(each.substr(std::string_view("root.m").size()));
+    const int mine = std::stoi(each.substr(at + 1));
+    EXPECT_EQ(golden, mine * kGolden / kMine) << each;
+    ++right;
+  }
+  EXPECT_EQ(right, static_cast<size_t>(kGolden - 1));  // all but what the last one stands for
+  ASSERT_EQ(found->notes.size(), 1u);
+  EXPECT_THAT(found->notes[0], HasSubstr("no layers were found among 600 tensors of golden and "
+                                         "1000 of my side, too many to hold each against each"));
+}
+
 TEST_F(Dumps, ArePairedByDataWhateverTheirNames) {
   torch("root.x", "first", 16);
   torch("root.y", "second", 16);

@@ -36,6 +36,46 @@ struct Looked {
   }
 };
 
+TEST(Band, HoldsEachAgainstEachWhereTheseAreNotTooMany) {
+  for (const auto& [rows, columns] : {std::pair(3, 4), {4, 3}, {1, 12}, {0, 5}, {5, 0}}) {
+    const Band band(static_cast<size_t>(rows), static_cast<size_t>(columns), 12);
+    EXPECT_TRUE(band.is_whole());
+    EXPECT_EQ(band.cells(), static_cast<size_t>(rows * columns));
+    for (size_t row = 0; row < band.rows; ++row)
+      for (size_t column = 0; column < band.columns; ++column)
+        EXPECT_EQ(band.cell(row, column), row * band.columns + column);
+  }
+}
+
+TEST(Band, HoldsManyAgainstThoseAtTheSamePlace) {
+  for (const auto& [rows, columns] : {std::pair(10, 20), {20, 10}, {100, 7}, {7, 100}, {90, 90}}) {
+    const Band band(static_cast<size_t>(rows), static_cast<size_t>(columns), 60);
+    EXPECT_FALSE(band.is_whole());
+    EXPECT_LE(band.cells(), std::max<size_t>(60, band.rows));
+    for (size_t row = 0; row < band.rows; ++row) {
+      EXPECT_TRUE(band.cell(row, row * band.columns / band.rows)) << row;
+      size_t held = 0;
+      for (size_t column = 0; column < band.columns; ++column) {
+        const auto cell = band.cell(row, column);
+        if (!cell) continue;
+        EXPECT_EQ(*cell, row * band.width + column - band.first(row));
+        ++held;
+      }
+      EXPECT_EQ(held, band.width);
+    }
+    EXPECT_FALSE(band.cell(0, band.columns - 1));
+    EXPECT_FALSE(band.cell(band.rows - 1, 0));
+  }
+}
+
+TEST(Kin, AreKinWhicheverIsNamedFirst) {
+  Evidence::Kin kin(3);
+  kin.cells[1 * 3 + 2] = 1;
+  EXPECT_TRUE(kin.are(1, 2));
+  EXPECT_TRUE(kin.are(2, 1));
+  EXPECT_FALSE(kin.are(0, 2));
+}
+
 // Torch with separate projections, a library with a fused one on one rank.
 TEST(Evidence, FindsProjectionsInAFusedOne) {
   TinyRun torch(kTorchTraits, "q\nk\nv");
@@ -78,8 +118,8 @@ TEST(Evidence, ReadsShardsOfAllRanks) {
   for (const size_t a : {0u, 1u, 2u}) EXPECT_LT(evidence.at(0, a).whole->distance.value, 1e-5);
   EXPECT_FALSE(evidence.at(0, 3).whole);
   EXPECT_EQ(evidence.actual[3].content, 0u);
-  EXPECT_TRUE(evidence.are_actual_kin(1, 2));  // partial sums and their sum
-  EXPECT_FALSE(evidence.are_actual_kin(1, 3));
+  EXPECT_TRUE(evidence.actual_kin.are(1, 2));  // partial sums and their sum
+  EXPECT_FALSE(evidence.actual_kin.are(1, 3));
 }
 
 TEST(Evidence, KnowsWhichValuesHoldTheSame) {

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "tiny_recording.h"
+
 namespace ait::match {
 namespace {
 
@@ -65,6 +67,22 @@ TEST(FindColumns, FindsAPartAnywhere) {
                                row.begin() + static_cast<ptrdiff_t>(first) + 32);
     EXPECT_EQ(find_columns(noisy(narrow, 0.02f), 0, 32, wide), first);
   }
+}
+
+TEST(MayAddUp, TellsMostStrangersFromASum) {
+  const Matrix x = random_matrix("x", 5, 64);
+  const Matrix y = random_matrix("y", 5, 64);
+  const Matrix z = random_matrix("z", 5, 64);
+  const auto may = [](const Matrix& one, const Matrix& other, const Matrix& sum) {
+    return may_add_up(sample_of(one), sample_of(other), sample_of(sum));
+  };
+  EXPECT_TRUE(may(x, y, noisy(x + y, 0.05f)));
+  EXPECT_FALSE(may(x, z, x + y));
+  EXPECT_FALSE(may(z, z, x + y));
+  // Rows that do not correspond tell nothing.
+  Sample last = sample_of(x + y);
+  last.last_only = true;
+  EXPECT_TRUE(may_add_up(sample_of(x), sample_of(z), last));
 }
 
 TEST(GuessTokens, CountsWhatMostTensorsHave) {

@@ -24,29 +24,24 @@ inline Form form_at(double distance) {
 }
 
 inline Evidence distances(const std::vector<std::vector<double>>& table) {
-  Evidence out;
-  out.golden.resize(table.size());
-  out.actual.resize(table[0].size());
+  Evidence out(table.size(), table[0].size());
   for (size_t i = 0; i < out.golden.size(); ++i) out.golden[i].content = i + 1;
   for (size_t i = 0; i < out.actual.size(); ++i) out.actual[i].content = i + 1;
+  size_t pair = 0;
   for (const auto& row : table)
     for (const double distance : row) {
-      out.pairs.emplace_back();
-      if (distance != kOtherSize) out.pairs.back().whole = form_at(distance);
+      if (distance != kOtherSize) out.pairs[pair].whole = form_at(distance);
+      ++pair;
     }
-  out.golden_kin.assign(out.golden.size() * out.golden.size(), false);
-  out.actual_kin.assign(out.actual.size() * out.actual.size(), false);
   return out;
 }
 
 inline void make_golden_kin(Evidence& evidence, size_t a, size_t b) {
-  const size_t count = evidence.golden.size();
-  evidence.golden_kin[a * count + b] = evidence.golden_kin[b * count + a] = true;
+  evidence.golden_kin.cells[a * evidence.golden.size() + b] = 1;
 }
 
 inline void make_actual_kin(Evidence& evidence, size_t a, size_t b) {
-  const size_t count = evidence.actual.size();
-  evidence.actual_kin[a * count + b] = evidence.actual_kin[b * count + a] = true;
+  evidence.actual_kin.cells[a * evidence.actual.size() + b] = 1;
 }
 
 // Columns [first, first + 16) of my value hold the golden one.
