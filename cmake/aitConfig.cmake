@@ -2,6 +2,7 @@
 include(CMakeFindDependencyMacro)
 find_dependency(PkgConfig)
 find_dependency(Threads)
+find_dependency(fmt)
 find_dependency(nlohmann_json)
 find_dependency(simdjson)
 find_dependency(tl-expected)

@@ -38,10 +38,10 @@ struct Case {
 };
 
 struct Search {
-  std::string folder;                      // -i: a dump, or any part of one
-  std::string table;                       // -c: operation_tensors_0.csv; empty: none
-  std::vector<std::vector<uint64_t>> ids;  // -ids: these and what is below them; empty: all
-  std::vector<std::string> names;          // -opname: parts of types in any case; empty: all
+  std::string folder = {};                      // -i: a dump, or any part of one
+  std::string table = {};                       // -c: operation_tensors_0.csv; empty: none
+  std::vector<std::vector<uint64_t>> ids = {};  // -ids: these and what is below them; empty: all
+  std::vector<std::string> names = {};          // -opname: parts of types in any case; empty: all
 };
 
 struct Cases {

@@ -1,6 +1,6 @@
 // Every operation of a dump against its golden, on all cores, rows in the order of the cases.
 //
-//   auto cases = find_cases({.folder = "ait_dump"});
+//   auto cases = find_cases({.folder = folder});
 //   if (!cases) return fail(cases.error());
 //   const std::atomic<bool> stop = false;
 //   check_cases(cases->cases, Options(), stop, [&](std::vector<CheckRow>&& rows) {

@@ -1,0 +1,72 @@
+#include "opcheck/check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "small_dump.h"
+
+namespace ait::opcheck {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<CheckRow> check(const SmallDump& dump) {
+  auto cases = find_cases({.folder = dump.path()});
+  EXPECT_TRUE(cases);
+  std::vector<CheckRow> out;
+  const std::atomic<bool> stop = false;
+  check_cases(cases->cases, Options(), stop, [&](std::vector<CheckRow>&& rows) {
+    for (CheckRow& row : rows) out.push_back(std::move(row));
+  });
+  return out;
+}
+
+TEST(Check, GivesEveryOperationARow) {
+  const SmallDump dump;
+  dump.add_doubling("0_7/0/1_ElewiseOperation", {2, 4, 6});
+  dump.add_doubling("0_7/0/2_ElewiseOperation", {2, 4, 9});
+  dump.add("0_7/0/3_MysteryOperation", "after/outtensor0", {1}, {1});
+  dump.set_param("0_7/0/4_ElewiseOperation", "{not json");
+  dump.add("0_7/0/4_ElewiseOperation", "after/outtensor0", {1}, {1});
+  dump.add_doubling("0_7/0/5_ElewiseOperation", {2, 4});
+  dump.folder().write("ait_dump/tensors/0_7/0/6_ElewiseOperation/after/outtensor0.bin", "rubbish");
+  dump.add_doubling("0_7/0/7_ElewiseOperation", {2, 4, 6});
+  std::filesystem::remove(dump.at("0_7/0/7_ElewiseOperation/after/outtensor0.bin"));
+  const auto rows = check(dump);
+  ASSERT_EQ(rows.size(), 7u);
+  EXPECT_EQ(rows[0].verdict, Verdict::kPass);
+  EXPECT_EQ(*rows[0].of_bound, 0);
+  EXPECT_EQ(rows[1].verdict, Verdict::kFailed);
+  EXPECT_THAT(rows[1].reasons[0], HasSubstr("not met standart: 99.99."));
+  EXPECT_EQ(rows[2].verdict, Verdict::kNoGolden);
+  EXPECT_THAT(rows[2].reasons, ElementsAre("operation type not supported"));
+  for (size_t i = 3; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].verdict, Verdict::kFailed) << i;
+    EXPECT_FALSE(rows[i].was_compared()) << i;
+    ASSERT_EQ(rows[i].reasons.size(), 1u) << i;
+  }
+  EXPECT_THAT(rows[4].reasons[0], HasSubstr("shape mismatch: [2] vs [3]"));
+  EXPECT_THAT(rows[6].reasons[0], HasSubstr("output 0 was not recorded"));
+}
+
+TEST(Check, StopsWhenAsked) {
+  const SmallDump dump;
+  for (int i = 0; i < 20; ++i)
+    dump.add_doubling("0_7/0/" + std::to_string(i) + "_ElewiseOperation", {2, 4, 6});
+  const auto cases = find_cases({.folder = dump.path()});
+  std::atomic<bool> stop = false;
+  Options options;
+  options.threads = 1;
+  size_t rows = 0;
+  const size_t done =
+      check_cases(cases->cases, options, stop, [&](std::vector<CheckRow>&& checked) {
+        rows += checked.size();
+        stop = true;
+      });
+  EXPECT_EQ(done, rows);
+  EXPECT_LT(done, 20u);
+}
+
+}  // namespace
+}  // namespace ait::opcheck
