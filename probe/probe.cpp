@@ -65,6 +65,7 @@ void tensor_done(void* file_bytes, const char* path, WriteStatus status) {
   const auto bytes = reinterpret_cast<uintptr_t>(file_bytes);
   if (status.ok()) {
     record::add(self.ledger->written_bytes, bytes);
+    if (status.replaced) record::add(self.ledger->replaced, 1);
     record::add(self.ledger->written, 1);
     return;
   }
@@ -75,6 +76,7 @@ void tensor_done(void* file_bytes, const char* path, WriteStatus status) {
 
 void record_done(void*, const char* path, WriteStatus status) {
   Process& self = process();
+  if (status.replaced) record::add(self.ledger->records_replaced, 1);
   record::add(status.ok() ? self.ledger->records_written : self.ledger->records_failed, 1);
   if (!status.ok()) report_failure(self, status, path);
 }

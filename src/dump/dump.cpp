@@ -110,10 +110,9 @@ class Dump {
     RecordedRun& run = outcome_.end.run;
     const std::string timestamp = stamp_text(outcome_.end.start);
     for (RecordedProcess& process : run.processes) {
-      if (process.ended)
-        count_replaced(outcome_.dump, scratch_.made_at(), process);
-      else if (!process.still_running)
-        repair(outcome_.dump, timestamp, scratch_.made_at(), process);
+      if (process.still_running) continue;
+      if (!process.ended) repair(outcome_.dump, timestamp, process);
+      count_files(outcome_.dump, scratch_.path(), scratch_.made_at(), process);
     }
     finish_topologies();
     finish_profiling(timestamp);

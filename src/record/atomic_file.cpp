@@ -38,11 +38,13 @@ int open_file(const char* path, int flags) {
   return higher;
 }
 
-// 0 if a file may be put at `path`. rename() would happily replace /dev/null.
-int target_error(const char* path) {
+// 0 if a file may be put at `path`, and whether one is there. rename() would happily replace
+// /dev/null.
+int target_error(const char* path, bool& is_there) {
   // statx and not stat, whose symbol asks for glibc 2.33.
   struct statx existing{};
-  if (::statx(AT_FDCWD, path, 0, STATX_TYPE, &existing) != 0) return 0;
+  is_there = ::statx(AT_FDCWD, path, 0, STATX_TYPE, &existing) == 0;
+  if (!is_there) return 0;
   if (S_ISDIR(existing.stx_mode)) return EISDIR;
   return S_ISREG(existing.stx_mode) ? 0 : EINVAL;
 }
@@ -63,6 +65,15 @@ int open_temporary(const char* path, char (&name)[PATH_MAX]) {
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;
+}
+
+// rename(), and whether that took the name from another file: exactly, also where several write it
+// at once. Network file systems cannot tell, then `was_there` has to do. 0 or errno.
+int rename_over(const char* from, const char* to, bool was_there, bool& replaced) {
+  replaced = false;
+  if (!was_there && ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  replaced = was_there || errno == EEXIST;
+  return ::rename(from, to) == 0 ? 0 : errno;
 }
 
 // writev may stop anywhere (at 2 GiB, on a signal, when the disk fills up): go on from there.
@@ -151,7 +162,8 @@ WriteStatus write_file(const char* path, const iovec* parts, size_t count,
   const size_t length = std::strlen(path);
   if (length == 0) return failed("use an empty path", ENOENT);
   if (length >= PATH_MAX) return failed("use the path", ENAMETOOLONG);
-  if (const int error = target_error(path); error != 0)
+  bool is_there = false;
+  if (const int error = target_error(path, is_there); error != 0)
     return failed("replace what is not a regular file", error);
 
   // Nearly always the folder is there: try before looking.
@@ -167,7 +179,9 @@ WriteStatus write_file(const char* path, const iovec* parts, size_t count,
     status = failed("bring the file to the disk");
   // Network file systems report a full disk only here.
   if (::close(fd) != 0 && status.ok()) status = failed("finish the file");
-  if (status.ok() && ::rename(temporary, path) != 0) status = failed("rename the finished file");
+  if (status.ok())
+    if (const int error = rename_over(temporary, path, is_there, status.replaced); error != 0)
+      status = failed("rename the finished file", error);
   if (!status.ok()) ::unlink(temporary);
   return status;
 }

@@ -21,6 +21,7 @@ namespace ait::record {
 struct [[nodiscard]] WriteStatus {
   int error_number = 0;  // as errno; 0 when all went well
   const char* step = "";
+  bool replaced = false;  // what was there under the file's name is gone
 
   bool ok() const { return error_number == 0; }
 };

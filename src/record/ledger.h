@@ -18,7 +18,7 @@
 namespace ait::record {
 
 struct Ledger {
-  static constexpr uint64_t kMagic = 0x3130726764656c41;  // "Aledgr01"
+  static constexpr uint64_t kMagic = 0x3230726764656c41;  // "Aledgr02"
 
   uint64_t magic = 0;
   uint64_t pid = 0;
@@ -34,6 +34,7 @@ struct Ledger {
   uint64_t announced_bytes = 0;
   uint64_t written = 0;
   uint64_t written_bytes = 0;
+  uint64_t replaced = 0;  // of those written: they took the name of an earlier one
   uint64_t failed = 0;
   uint64_t failed_bytes = 0;
   uint64_t skipped = 0;  // offered, but an input, output or device that was not asked for
@@ -42,6 +43,7 @@ struct Ledger {
   // overflow reports.
   uint64_t records_announced = 0;
   uint64_t records_written = 0;
+  uint64_t records_replaced = 0;
   uint64_t records_failed = 0;
   uint64_t lines_written = 0;
   uint64_t lines_failed = 0;

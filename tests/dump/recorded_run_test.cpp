@@ -1,6 +1,7 @@
 #include "dump/recorded_run.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../launch/scratch_folder.h"
@@ -95,7 +96,8 @@ TEST(Repair, RemovesHalvesAndCountsWhatIsThere) {
   RecordedProcess process;
   process.pid = kNobody;
   process.counts = ledger(9, 8, 0);
-  repair(folder.path(), "20250102_030405", fs::file_time_type::min(), process);
+  repair(folder.path(), "20250102_030405", process);
+  count_files(folder.path(), folder / "none", fs::file_time_type::min(), process);
   EXPECT_EQ(process.counts.written, 2U);
   EXPECT_EQ(process.counts.written_bytes, 8U);
   EXPECT_EQ(process.lost(), 7U);
@@ -105,7 +107,7 @@ TEST(Repair, RemovesHalvesAndCountsWhatIsThere) {
   EXPECT_EQ(content_of(text), "[a]:b\n");
 }
 
-TEST(Repair, LeavesAnEarlierRunsTensorsOutOfTheCount) {
+TEST(CountFiles, LeavesAnEarlierRunsTensorsOut) {
   const ScratchFolder folder;
   const std::string mine = "tensors/0_" + std::to_string(kNobody) + "/0/";
   const std::string old = folder.file(mine + "old.bin", "1");
@@ -114,8 +116,79 @@ TEST(Repair, LeavesAnEarlierRunsTensorsOutOfTheCount) {
   fs::last_write_time(old, now - std::chrono::seconds(10));
   RecordedProcess process;
   process.pid = kNobody;
-  repair(folder.path(), "x", now - std::chrono::seconds(5), process);
+  count_files(folder.path(), folder / "none", now - std::chrono::seconds(5), process);
   EXPECT_EQ(process.counts.written, 1U);
+}
+
+class LimitedFiles {
+ public:
+  // Files that may be open beside those that are.
+  explicit LimitedFiles(rlim_t more) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = ::dup(STDERR_FILENO);
+    ::close(next);
+    const rlimit limit = {static_cast<rlim_t>(next) + more, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  ~LimitedFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  LimitedFiles(const LimitedFiles&) = delete;
+  LimitedFiles& operator=(const LimitedFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// A process that wrote `written` tensors, `replaced` of them over others, and ended.
+RecordedProcess ended_process(uint64_t written, uint64_t replaced) {
+  const ScratchFolder scratch;
+  Ledger counts = ledger(written, written, 1);
+  counts.replaced = replaced;
+  counts.records_announced = counts.records_written = 1;
+  put(scratch, kNobody, 0, counts);
+  return read_run(scratch.path()).processes.at(0);
+}
+
+TEST(CountFiles, TellsWhatWasReplacedFromWhatIsGone) {
+  const ScratchFolder folder;
+  const std::string mine = "tensors/0_" + std::to_string(kNobody) + "/0/1_Op/after/";
+  folder.file(mine + "intensor0.bin", "12345");
+  folder.file(mine + "outtensor0.bin", "123");
+  folder.file(mine + "../op_param.json", "{}");
+  RecordedProcess process = ended_process(5, 3);
+  count_files(folder.path(), folder / "none", fs::file_time_type::min(), process);
+  EXPECT_EQ(process.counts.written, 2U);
+  EXPECT_EQ(process.counts.written_bytes, 8U);
+  EXPECT_EQ(process.lost(), 0U);
+  EXPECT_EQ(process.lost_records(), 0U);
+
+  fs::remove_all(folder / "tensors");
+  process = ended_process(5, 3);
+  count_files(folder.path(), folder / "none", fs::file_time_type::min(), process);
+  EXPECT_EQ(process.counts.written, 0U);
+  EXPECT_EQ(process.lost(), 2U);
+  EXPECT_EQ(process.lost_records(), 1U);
+}
+
+TEST(CountFiles, ReadsDeepFoldersWithFewOpenFiles) {
+  const ScratchFolder folder;
+  const std::string mine = "tensors/0_" + std::to_string(kNobody) + "/0/";
+  folder.file(mine + "1_A/2_B/3_C/4_D/5_E/6_F/after/outtensor0.bin", "1");
+  folder.file(mine + "2_A/after/outtensor0.bin", "1");
+  RecordedProcess process = ended_process(2, 0);
+  const LimitedFiles one(1);
+  count_files(folder.path(), folder / "none", fs::file_time_type::min(), process);
+  EXPECT_EQ(process.uncounted, "");
+  EXPECT_EQ(process.counts.written, 2U);
+}
+
+TEST(CountFiles, BelievesTheLedgerAndSaysSoWhereNothingCanBeRead) {
+  const ScratchFolder folder;
+  folder.file("tensors/0_" + std::to_string(kNobody) + "/0/1_A/after/outtensor0.bin", "1");
+  RecordedProcess process = ended_process(2, 0);
+  const LimitedFiles none(0);
+  count_files(folder.path(), folder / "none", fs::file_time_type::min(), process);
+  EXPECT_NE(process.uncounted.find("Too many open files"), std::string::npos) << process.uncounted;
+  EXPECT_EQ(process.counts.written, 2U);
 }
 
 TEST(CutOffHalfLine, LeavesWholeLinesAlone) {

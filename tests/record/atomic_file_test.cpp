@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -91,6 +92,29 @@ TEST_F(AtomicFile, ReplacesAFileAndLeavesNothingElse) {
   ASSERT_TRUE(write(folder_ / "x", "new", {.sync = true}).ok());
   EXPECT_EQ(read(folder_ / "x"), "new");
   EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(AtomicFile, SaysWhetherItTookTheNameOfAnother) {
+  EXPECT_FALSE(write(folder_ / "x", "old").replaced);
+  EXPECT_TRUE(write(folder_ / "x", "new").replaced);
+  EXPECT_FALSE(write(folder_ / "y", "other").replaced);
+  EXPECT_FALSE(write("/dev/null", "refused").replaced);
+}
+
+// Whoever counts files afterwards must come to the same number.
+TEST_F(AtomicFile, CountsReplacedFilesExactlyWhereManyWriteOne) {
+  constexpr int kWrites = 200;
+  std::atomic<int> replaced = 0;
+  {
+    std::vector<std::jthread> writers;
+    for (int i = 0; i < 4; ++i)
+      writers.emplace_back([&] {
+        for (int n = 0; n < kWrites; ++n)
+          replaced += write(folder_ / std::to_string(n), "text").replaced ? 1 : 0;
+      });
+  }
+  EXPECT_EQ(replaced, 3 * kWrites);
+  EXPECT_EQ(entries(), size_t{kWrites});
 }
 
 TEST_F(AtomicFile, KeepsTheLongestNames) {

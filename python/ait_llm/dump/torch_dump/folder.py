@@ -24,10 +24,10 @@ class ProcessFolder:
     `_1`, `_2` and so on behind it."""
 
     def __init__(self, dump_path: str, device: str) -> None:
-        self._parent = os.path.join(os.path.abspath(dump_path), "ait_dump", "torch_tensors")
+        self._parent = _parent(dump_path)
         self.device = device
-        self.tensors = _native.Account(_native.AccountKind.TENSORS)
-        self.others = _native.Account(_native.AccountKind.RECORDS)
+        self.tensors = _account(self._parent, _native.AccountKind.TENSORS)
+        self.others = _account(self._parent, _native.AccountKind.RECORDS)
         _make_folders(self._parent)
         self.path = _claim(os.path.join(self._parent, f"{device}_{os.getpid()}"))
 
@@ -65,6 +65,17 @@ def device_of(model: torch.nn.Module) -> tuple[str, int | None]:
         return "cpu", None
     index = 0 if device.index is None else device.index
     return str(index), index
+
+
+def _parent(dump_path: str) -> str:
+    return os.path.join(os.path.abspath(dump_path), "ait_dump", "torch_tensors")
+
+
+def _account(parent: str, kind: _native.AccountKind) -> _native.Account:
+    """`ait llm dump` counts what lies in its own folder; a script that records by itself may write elsewhere."""
+    launchers = os.environ.get("AIT_TORCH_DUMP_PATH")
+    is_launchers = launchers is not None and os.path.realpath(_parent(launchers)) == os.path.realpath(parent)
+    return _native.Account(kind if is_launchers else _native.AccountKind.PRIVATE)
 
 
 def _claim(base: str) -> str:
