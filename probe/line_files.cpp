@@ -11,16 +11,6 @@
 namespace ait::probe {
 namespace {
 
-constexpr uint64_t kNanosPerSecond = 1'000'000'000;
-
-bool is_older_than(const char* path, uint64_t nanos) {
-  struct statx status{};  // stat's symbol asks for glibc 2.33
-  if (::statx(AT_FDCWD, path, 0, STATX_MTIME, &status) != 0) return false;
-  return static_cast<uint64_t>(status.stx_mtime.tv_sec) * kNanosPerSecond +
-             status.stx_mtime.tv_nsec <
-         nanos;
-}
-
 // Which file is open under a number; all zero where none is.
 struct Identity {
   uint64_t device = 0;
@@ -54,8 +44,7 @@ uint64_t count_lines(const char* path) {
 }  // namespace
 
 LineFiles::File* LineFiles::open(const char* stem, uint64_t round, const char* suffix,
-                                 const char* header, uint64_t keep_since_nanos,
-                                 record::WriteStatus& status) {
+                                 const char* header, record::WriteStatus& status) {
   File* oldest = &files_[0];
   for (File& file : files_) {
     if (file.fd >= 0 && file.round == round) {
@@ -75,7 +64,7 @@ LineFiles::File* LineFiles::open(const char* stem, uint64_t round, const char* s
     status = {ENAMETOOLONG, "use the path"};
     return nullptr;
   }
-  oldest->fd = record::open_for_lines(path_, is_older_than(path_, keep_since_nanos));
+  oldest->fd = record::open_for_lines(path_);
   if (oldest->fd < 0) {
     status = {errno, "open the file"};
     return nullptr;

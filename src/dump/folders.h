@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text_file.h"
 
 namespace ait::dump {
 
@@ -31,8 +32,9 @@ Result<std::string> prepare_output(const std::string& typed, MadeFolders& made);
 // A folder that lives as long as the run.
 class ScratchFolder {
  public:
-  // What lies there already is left over from a process that had our pid, and is removed.
-  static Result<ScratchFolder> at(const std::string& path);
+  // `.run_{pid}` in the dump, with a number behind it where a run in another container has that. It
+  // is locked while the run lasts.
+  static Result<ScratchFolder> in(const std::string& dump);
   static Result<ScratchFolder> temporary();
 
   ScratchFolder(ScratchFolder&& other) noexcept;
@@ -46,11 +48,20 @@ class ScratchFolder {
   void keep() { kept_ = true; }
 
  private:
-  explicit ScratchFolder(std::string path);
+  ScratchFolder(std::string path, Descriptor lock);
 
   std::string path_;
+  Descriptor lock_;
   std::filesystem::file_time_type made_at_;
   bool kept_ = false;
 };
+
+// Removes what launchers have left in the dump that were killed: their scratch folders, where nobody
+// holds the lock and no process still runs that was started with it, and the claims of runs that
+// have no such folder any more (record/claim.h).
+void clear_leftovers(const std::string& dump);
+
+// Removes the claims of a run, whose folders now show which names are taken.
+void release_claims(const std::string& dump, const std::string& scratch);
 
 }  // namespace ait::dump

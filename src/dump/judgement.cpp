@@ -100,22 +100,22 @@ void judge_process(const RecordedProcess& process, Outcome& outcome) {
     problems.push_back(
         fmt::format("the files of process {} cannot be counted, so that nobody knows "
                     "whether all are there: {}",
-                    process.pid, report::visible(process.uncounted)));
+                    process.name, report::visible(process.uncounted)));
   if (process.ended) {
     if (!lost.empty())
       problems.push_back(fmt::format(
           "process {} had written {} more than are there now: somebody has removed or moved them",
-          process.pid, lost));
+          process.name, lost));
     return;
   }
   if (process.still_running) {
     problems.push_back(fmt::format(
         "process {} outlived the command and still runs; what it writes from now on is not counted",
-        process.pid));
+        process.name));
     return;
   }
   std::string what = fmt::format(
-      "process {} did not end in order (killed, crashed, or left by _exit)", process.pid);
+      "process {} did not end in order (killed, crashed, or left by _exit)", process.name);
   if (!lost.empty()) what += fmt::format("; {} it had announced did not arrive", lost);
   // Forked workers of Python leave by _exit: the command is content, and nothing is missing.
   const bool harmless =
@@ -186,7 +186,7 @@ void judge(Outcome& outcome, const launch::Program& program,
           fmt::format("process {} wrote {} over earlier ones of the same name, because operations "
                       "were executed "
                       "more than once for each set-up; the last of each name is kept",
-                      process.pid, count_text(process.counts.replaced, "tensor")));
+                      process.name, count_text(process.counts.replaced, "tensor")));
   if (options.wants("tensor") && counts.announced == 0 && !outcome.torch.only_statistics)
     problems.push_back(torch ? why_no_torch_tensor(options, counts)
                              : why_no_tensor(options, counts));

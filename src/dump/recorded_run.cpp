@@ -13,6 +13,7 @@
 #include "dump/torch_run.h"
 #include "formats/registry.h"
 #include "launch/process.h"
+#include "record/claim.h"
 #include "record/dump_names.h"
 
 namespace ait::dump {
@@ -23,7 +24,9 @@ using record::Ledger;
 namespace {
 
 // In the environment of every process of the run.
-std::string mark_of(const std::string& scratch) { return "AIT_PROBE_SCRATCH=" + scratch; }
+std::string mark_of(const std::string& scratch) {
+  return record::kScratchVariable + ("=" + scratch);
+}
 
 // 4711 of "4711.0.ledger".
 std::optional<uint64_t> pid_of_ledger(const std::string& name) {
@@ -103,21 +106,25 @@ void each_file(const fs::path& folder, std::string& problem, Visit visit) {
   }
 }
 
+// {device}_{process}
+bool is_folder_of(const std::string& folder, const std::string& process) {
+  const size_t underscore = folder.find('_');
+  return underscore != std::string::npos && folder.substr(underscore + 1) == process;
+}
+
 // And for every file of the process below {root}/{kind}.
 template <typename Visit>
-void each_file_of(const fs::path& root, const std::string& kind, const std::string& pid,
+void each_file_of(const fs::path& root, const std::string& kind, const RecordedProcess& process,
                   std::string& problem, Visit visit) {
   std::vector<fs::path> folders;
   each_entry(root / kind, problem, [&](const fs::directory_entry& entry) {
     const std::string name = entry.path().filename().native();
-    if (kind == record::kTorchTensorsFolder ? is_torch_folder_of(name, pid)
-                                            : name.ends_with("_" + pid))
+    if (kind == record::kTorchTensorsFolder ? is_torch_folder_of(name, std::to_string(process.pid))
+                                            : is_folder_of(name, process.name))
       folders.push_back(entry.path());
   });
   for (const fs::path& folder : folders) each_file(folder, problem, visit);
 }
-
-constexpr const char* kTensorFolders[] = {record::kTensorsFolder, record::kTorchTensorsFolder};
 
 struct FileCount {
   uint64_t tensors = 0;
@@ -126,26 +133,24 @@ struct FileCount {
   std::string problem;
 };
 
-// Those of this run: an earlier one may have had a process of the same pid.
-FileCount files_of(const fs::path& root, const std::string& scratch, const std::string& pid,
+FileCount files_of(const fs::path& root, const std::string& scratch, const RecordedProcess& process,
                    fs::file_time_type since, bool with_bytes) {
   FileCount out;
-  const auto is_new = [&](const fs::directory_entry& file) {
-    std::error_code error;
-    return file.last_write_time(error) >= since && !error;
-  };
-  for (const char* kind : kTensorFolders)
-    each_file_of(root, kind, pid, out.problem, [&](const fs::directory_entry& file) {
-      if (is_record_file(file.path()) && is_new(file)) ++out.records;
-      if (!is_tensor_file(file.path()) || !is_new(file)) return;
+  for (const std::string kind : {record::kTensorsFolder, record::kTorchTensorsFolder})
+    each_file_of(root, kind, process, out.problem, [&](const fs::directory_entry& file) {
+      std::error_code error;
+      if (kind == record::kTorchTensorsFolder && (file.last_write_time(error) < since || error))
+        return;
+      if (is_record_file(file.path())) ++out.records;
+      if (!is_tensor_file(file.path())) return;
       ++out.tensors;
       if (with_bytes) out.tensor_bytes += counted_bytes(file);
     });
-  each_file_of(root, record::kTilingFolder, pid, out.problem,
-               [&](const fs::directory_entry& file) { out.records += is_new(file) ? 1 : 0; });
+  each_file_of(root, record::kTilingFolder, process, out.problem,
+               [&](const fs::directory_entry&) { ++out.records; });
   each_entry(scratch, out.problem, [&](const fs::directory_entry& file) {
     const std::string name = file.path().filename().native();
-    out.records += name.starts_with(pid + ".") && name.ends_with(".json") ? 1 : 0;
+    out.records += name.starts_with(process.name + ".") && name.ends_with(".json") ? 1 : 0;
   });
   return out;
 }
@@ -177,6 +182,7 @@ void add_counts(Ledger& sum, const Ledger& counts) {
       &Ledger::operations_asked, &Ledger::operations_wanted, &Ledger::rounds_asked,
       &Ledger::rounds_wanted};
   for (const auto member : kAdded) sum.*member += counts.*member;
+  sum.owns_times = std::max(sum.owns_times, counts.owns_times);
   sum.highest_round = std::max(sum.highest_round, counts.highest_round);
   if (sum.failure_number != 0 || counts.failure_number == 0) return;
   sum.failure_number = counts.failure_number;
@@ -185,7 +191,7 @@ void add_counts(Ledger& sum, const Ledger& counts) {
 }
 
 RecordedRun read_run(const std::string& scratch) {
-  std::map<uint64_t, RecordedProcess> by_pid;
+  std::map<std::pair<uint64_t, uint64_t>, RecordedProcess> by_name;
   std::error_code error;
   for (fs::directory_iterator at(scratch, error); !error && at != fs::directory_iterator();
        at.increment(error)) {
@@ -193,17 +199,20 @@ RecordedRun read_run(const std::string& scratch) {
     if (!pid) continue;
     Ledger ledger;
     const bool readable = record::read_ledger(at->path().c_str(), ledger);
-    auto [process, is_new] = by_pid.try_emplace(*pid);
+    const uint64_t number = readable ? ledger.name_number : 0;
+    auto [process, is_new] = by_name.try_emplace({*pid, number});
     process->second.pid = *pid;
+    process->second.name = record::process_name(*pid, number).text;
     process->second.ended = (is_new || process->second.ended) && readable && ledger.ended == 1;
     if (readable) add_counts(process->second.counts, ledger);
   }
   RecordedRun run;
   for (const pid_t pid : launch::processes_with(mark_of(scratch)))
     run.still_running.push_back(static_cast<uint64_t>(pid));
-  for (auto& [pid, process] : by_pid) {
-    process.still_running = !process.ended && std::binary_search(run.still_running.begin(),
-                                                                 run.still_running.end(), pid);
+  for (auto& [name, process] : by_name) {
+    process.still_running =
+        !process.ended &&
+        std::binary_search(run.still_running.begin(), run.still_running.end(), process.pid);
     Ledger& counts = process.counts;
     counts.written -= std::min(counts.written, counts.replaced);
     counts.records_written -= std::min(counts.records_written, counts.records_replaced);
@@ -224,31 +233,41 @@ void repair(const std::string& dump, const std::string& timestamp, const Recorde
   std::string ignored;  // what cannot be read cannot be repaired, and is said when it is counted
   for (const char* kind :
        {record::kTensorsFolder, record::kTorchTensorsFolder, record::kTilingFolder})
-    each_file_of(root, kind, pid, ignored, [&](const fs::directory_entry& file) {
+    each_file_of(root, kind, process, ignored, [&](const fs::directory_entry& file) {
       std::error_code error;
       if (is_temporary_of(file.path().filename().native(), pid)) fs::remove(file.path(), error);
     });
-  for (const fs::path& folder :
-       {root / record::kOperationTablesFolder / pid, root / record::kKernelTablesFolder / pid,
-        root / record::kCpuProfilingFolder / timestamp,
-        root / record::kCpuProfilingFolder / fmt::format("{}_{}", timestamp, pid)})
+  std::vector<fs::path> folders = {root / record::kOperationTablesFolder / process.name,
+                                   root / record::kKernelTablesFolder / process.name};
+  for (const std::string& times : times_folders(timestamp, process))
+    folders.push_back(root / record::kCpuProfilingFolder / times);
+  for (const fs::path& folder : folders)
     each_file(folder, ignored,
               [](const fs::directory_entry& file) { cut_off_half_line(file.path().native()); });
 }
 
 void count_files(const std::string& dump, const std::string& scratch, fs::file_time_type since,
                  RecordedProcess& process) {
-  const std::string pid = std::to_string(process.pid);
   Ledger& counts = process.counts;
-  FileCount there = files_of(dump, scratch, pid, since, false);
+  FileCount there = files_of(dump, scratch, process, since, false);
   process.uncounted = there.problem;
   if (!there.problem.empty()) return;
-  if (there.tensors != counts.written || counts.replaced > 0) {
-    there = files_of(dump, scratch, pid, since, true);
+  const bool as_said = there.tensors == counts.written && counts.replaced == 0;
+  // Torch folders of a process in another container.
+  const bool others_too = process.ended && there.tensors > counts.written;
+  if (!as_said && !others_too) {
+    there = files_of(dump, scratch, process, since, true);
     counts.written = there.tensors;
     counts.written_bytes = there.tensor_bytes;
   }
   counts.records_written = std::min(counts.records_written, there.records);
+}
+
+std::vector<std::string> times_folders(const std::string& timestamp,
+                                       const RecordedProcess& process) {
+  std::vector<std::string> out = {fmt::format("{}_{}", timestamp, process.name)};
+  if (process.counts.owns_times != 0) out.push_back(timestamp);
+  return out;
 }
 
 bool cut_off_half_line(const std::string& path) {

@@ -17,9 +17,10 @@ namespace ait::dump {
 
 struct RecordedProcess {
   uint64_t pid = 0;
-  bool ended = false;          // in order, with everything dealt with
+  std::string name;    // of its folders: the pid, with a number behind it where that was taken
+  bool ended = false;  // in order, with everything dealt with
   bool still_running = false;  // outlived the command
-  // Of all programs that had this pid one after another. What was written without what was replaced
+  // Of all programs that it was one after another. What was written without what was replaced
   // by later files of the same name; as the files on disk say it, once they have been counted.
   record::Ledger counts;
   std::string uncounted;  // why they could not be; "" where they could
@@ -30,7 +31,7 @@ struct RecordedProcess {
 };
 
 struct RecordedRun {
-  std::vector<RecordedProcess> processes;  // in the order of their pids
+  std::vector<RecordedProcess> processes;  // in the order of their pids and names
   std::vector<uint64_t> still_running;     // of the command, whether they called the probe or not
 
   record::Ledger totals() const;
@@ -51,10 +52,14 @@ void add_counts(record::Ledger& sum, const record::Ledger& counts);
 void repair(const std::string& dump, const std::string& timestamp, const RecordedProcess& process);
 
 // Counts the files of a process that are really there instead of believing its ledger: tensors, and
-// those beside them, of which topologies are in the scratch folder. `since` is when the run began: a
-// process of an earlier run may have had the same pid.
+// those beside them, of which topologies are in the scratch folder. `since` is when the run began:
+// the torch folders of an earlier process with the same pid are not told apart by their names.
 void count_files(const std::string& dump, const std::string& scratch,
                  std::filesystem::file_time_type since, RecordedProcess& process);
+
+// Where below cpu_profiling its times may be, for a run that began at `timestamp`.
+std::vector<std::string> times_folders(const std::string& timestamp,
+                                       const RecordedProcess& process);
 
 // Whether the file's last line had no end and was cut off. An empty file goes altogether.
 bool cut_off_half_line(const std::string& path);

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <string_view>
 
+#include "record/dump_names.h"
+
 namespace ait::dump {
 namespace {
 
@@ -26,7 +28,7 @@ Result<RecordingPlan> plan_recording(const std::vector<std::string>& command) {
 Result<RecordingEnd> run_recording(RecordingPlan& plan, const std::string& scratch,
                                    std::time_t start) {
   using Clock = std::chrono::steady_clock;
-  plan.environment.set("AIT_PROBE_SCRATCH", scratch);
+  plan.environment.set(record::kScratchVariable, scratch);
   RecordingEnd out;
   out.start = start;
   const auto began = Clock::now();
@@ -63,7 +65,7 @@ void remove_probe_settings(launch::Environment& environment) {
                            "ATB_DUMP_CONFIG",
                            "ATB_CHECK_TYPE",
                            "ATB_EXIT",
-                           "AIT_PROBE_SCRATCH",
+                           record::kScratchVariable,
                            "AIT_DRY_RUN",
                            "AIT_TORCH_DUMP_PATH",
                            "AIT_TORCH_TOKEN_RANGE",

@@ -132,9 +132,8 @@ WriteStatus create_parents(const char* path) {
   return error == 0 ? WriteStatus{} : failed("create the parent folder", error);
 }
 
-int open_for_lines(const char* path, bool truncate) {
-  const int flags =
-      O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (truncate ? O_TRUNC : 0);
+int open_for_lines(const char* path) {
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
   const int fd = open_file(path, flags);
   if (fd >= 0 || errno != ENOENT || !create_parents(path).ok()) return fd;
   return open_file(path, flags);

@@ -44,7 +44,7 @@ WriteStatus create_parents(const char* path);
 // A file that grows by whole lines, for tables: each line is one write, so that lines of several
 // threads and processes do not mix. Creates parents and file (0640) where missing. -1 and errno on
 // failure.
-int open_for_lines(const char* path, bool truncate);
+int open_for_lines(const char* path);
 WriteStatus append_line(int fd, const void* bytes, size_t count);
 
 }  // namespace ait::record

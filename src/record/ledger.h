@@ -18,13 +18,14 @@
 namespace ait::record {
 
 struct Ledger {
-  static constexpr uint64_t kMagic = 0x3230726764656c41;  // "Aledgr02"
+  static constexpr uint64_t kMagic = 0x3330726764656c41;  // "Aledgr03"
 
   uint64_t magic = 0;
   uint64_t pid = 0;
   uint64_t incarnation = 0;  // the n of the file's name
   uint64_t shared = 0;       // 1: other processes can read it
-  uint64_t start_nanos = 0;  // since 1970, by the clock that its disk dates files with
+  uint64_t name_number = 0;  // with which the process has its name in the dump (claim.h)
+  uint64_t owns_times = 0;   // 1: cpu_profiling/{time of the run} is this process's
 
   // 1 once everything announced so far has been dealt with and the process is about to leave.
   uint64_t ended = 0;

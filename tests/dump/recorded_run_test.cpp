@@ -47,6 +47,7 @@ TEST(ReadRun, AddsUpTheProgramsOfAProcessAndTheProcesses) {
   const RecordedRun run = read_run(folder.path());
   ASSERT_EQ(run.processes.size(), 2U);
   EXPECT_EQ(run.processes[0].pid, kNobody);
+  EXPECT_EQ(run.processes[0].name, std::to_string(kNobody));
   EXPECT_TRUE(run.processes[0].ended);
   EXPECT_EQ(run.processes[0].counts.announced, 15U);
   EXPECT_EQ(run.processes[0].lost(), 1U);
@@ -64,6 +65,20 @@ TEST(ReadRun, CountsAProcessWhoseLedgerIsHalfMade) {
   const RecordedRun run = read_run(folder.path());
   ASSERT_EQ(run.processes.size(), 1U);
   EXPECT_FALSE(run.processes[0].ended);
+}
+
+TEST(ReadRun, KeepsProcessesApartThatHaveTheSamePidInTheirContainers) {
+  const ScratchFolder folder;
+  Ledger other = ledger(5, 5, 0);
+  other.name_number = 2;
+  put(folder, kNobody, 0, ledger(1, 1, 1));
+  put(folder, kNobody, 1, other);
+  const RecordedRun run = read_run(folder.path());
+  ASSERT_EQ(run.processes.size(), 2U);
+  EXPECT_TRUE(run.processes[0].ended);
+  EXPECT_EQ(run.processes[1].name, std::to_string(kNobody) + "_2");
+  EXPECT_EQ(run.processes[1].counts.announced, 5U);
+  EXPECT_FALSE(run.processes[1].ended);
 }
 
 TEST(ReadRun, IsNotEndedIfAnyOfItsProgramsIsNot) {
@@ -95,7 +110,9 @@ TEST(Repair, RemovesHalvesAndCountsWhatIsThere) {
       folder.file("cpu_profiling/20250102_030405/operation_statistic_0.txt", "[a]:b\n[c]");
   RecordedProcess process;
   process.pid = kNobody;
+  process.name = pid;
   process.counts = ledger(9, 8, 0);
+  process.counts.owns_times = 1;
   repair(folder.path(), "20250102_030405", process);
   count_files(folder.path(), folder / "none", fs::file_time_type::min(), process);
   EXPECT_EQ(process.counts.written, 2U);
@@ -107,15 +124,41 @@ TEST(Repair, RemovesHalvesAndCountsWhatIsThere) {
   EXPECT_EQ(content_of(text), "[a]:b\n");
 }
 
-TEST(CountFiles, LeavesAnEarlierRunsTensorsOut) {
+TEST(Repair, LeavesTheTimesOfAnotherRunAlone) {
   const ScratchFolder folder;
-  const std::string mine = "tensors/0_" + std::to_string(kNobody) + "/0/";
-  const std::string old = folder.file(mine + "old.bin", "1");
-  folder.file(mine + "new.bin", "1");
-  const auto now = fs::last_write_time(folder / (mine + "new.bin"));
+  const std::string text =
+      folder.file("cpu_profiling/20250102_030405/operation_statistic_0.txt", "[a]:b\n[c]");
+  RecordedProcess process;
+  process.pid = kNobody;
+  process.name = std::to_string(kNobody);
+  repair(folder.path(), "20250102_030405", process);
+  EXPECT_EQ(content_of(text), "[a]:b\n[c]");
+}
+
+TEST(CountFiles, CountsUnderTheNameOfTheProcess) {
+  const ScratchFolder folder;
+  const std::string pid = std::to_string(kNobody);
+  folder.file("tensors/0_" + pid + "/0/1_A/after/outtensor0.bin", "of a process before");
+  folder.file("tensors/0_" + pid + "_1/0/1_A/after/outtensor0.bin", "1");
+  folder.file("tensors/1_" + pid + "_1/0/1_A/after/outtensor0.bin", "1");
+  folder.file("tensors/0_1_" + pid + "_1/0/1_A/after/outtensor0.bin", "of another");
+  RecordedProcess process;
+  process.pid = kNobody;
+  process.name = pid + "_1";
+  count_files(folder.path(), folder / "none", fs::file_time_type::min(), process);
+  EXPECT_EQ(process.counts.written, 2U);
+}
+
+TEST(CountFiles, LeavesAnEarlierRunsTorchTensorsOut) {
+  const ScratchFolder folder;
+  const std::string mine = "torch_tensors/cpu_" + std::to_string(kNobody) + "/0/";
+  const std::string old = folder.file(mine + "old.pth", "1");
+  folder.file(mine + "new.pth", "1");
+  const auto now = fs::last_write_time(folder / (mine + "new.pth"));
   fs::last_write_time(old, now - std::chrono::seconds(10));
   RecordedProcess process;
   process.pid = kNobody;
+  process.name = std::to_string(kNobody);
   count_files(folder.path(), folder / "none", now - std::chrono::seconds(5), process);
   EXPECT_EQ(process.counts.written, 1U);
 }

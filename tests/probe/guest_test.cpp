@@ -16,6 +16,7 @@
 #include <string>
 
 #include "probe.h"
+#include "process.h"
 
 namespace ait::probe {
 namespace {
@@ -109,6 +110,33 @@ TEST_F(ProbeGuest, GoesOnWithATableThatItHadToClose) {
     return true;
   });
   EXPECT_EQ(lines(0), 4u);
+}
+
+TEST_F(ProbeGuest, LeavesTheFoldersOfAnEarlierProcessWithItsPidAlone) {
+  const fs::path dump = folder_ / "ait_dump";
+  expect_content([&] {
+    const std::string pid = std::to_string(::getpid());
+    fs::create_directories(dump / "tensors" / ("0_" + pid) / "0");
+    const char data[4] = {};
+    const RowTensors inputs = {&pid, 1, [](const void* context, size_t) -> RowTensor {
+                                 static const std::string path =
+                                     "0_" + *static_cast<const std::string*>(context) + "/0/x.bin";
+                                 return {"float", "nd", "1", path};
+                               }};
+    save_tensor({"2", "2", "4"}, data, sizeof data, "0_" + pid + "/0/1_Op/after/outtensor0.bin");
+    save_parameter("{}", "0_" + pid + "/0/1_Op/op_param.json");
+    add_row(Table::kOperations, 0, "Operation_0", "{}", inputs, {nullptr, 0, nullptr});
+    writer().flush();
+    return true;
+  });
+  const std::string pid = std::to_string(pid_);
+  const fs::path mine = dump / "tensors" / ("0_" + pid + "_1") / "0" / "1_Op";
+  EXPECT_TRUE(fs::is_empty(dump / "tensors" / ("0_" + pid) / "0"));
+  EXPECT_TRUE(fs::exists(mine / "after" / "outtensor0.bin"));
+  EXPECT_TRUE(fs::exists(mine / "op_param.json"));
+  std::ifstream table(dump / "operation_io_tensors" / (pid + "_1") / "operation_tensors_0.csv");
+  const std::string text((std::istreambuf_iterator<char>(table)), {});
+  EXPECT_NE(text.find("|tensors/0_" + pid + "_1/0/x.bin|"), std::string::npos) << text;
 }
 
 TEST_F(ProbeGuest, KeepsNoLockForAThreadThatIsCancelled) {

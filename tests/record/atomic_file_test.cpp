@@ -149,7 +149,7 @@ TEST_F(AtomicFile, NeverTakesTheNumberOfAStandardStream) {
   const pid_t child = ::fork();
   if (child == 0) {
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
-    ::_exit(open_for_lines(path.c_str(), false) > STDERR_FILENO ? 0 : 1);
+    ::_exit(open_for_lines(path.c_str()) > STDERR_FILENO ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
