@@ -67,12 +67,8 @@ int start(const std::string& path, const std::vector<std::string>& words,
 
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  sigset_t defaults;  // we ignore SIGPIPE, the command must not inherit that
-  sigemptyset(&defaults);
-  sigaddset(&defaults, SIGPIPE);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setsigmask(&attributes, &mask);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   const int error = ::posix_spawn(&child, path.c_str(), nullptr, &attributes, arguments.data(),
                                   environment.pointers().data());
   posix_spawnattr_destroy(&attributes);

@@ -78,13 +78,20 @@ TEST(RunChild, KeepsTheProcessGroupAndStandardInput) {
   for (const int descriptor : {saved, ends[0]}) ::close(descriptor);
 }
 
-TEST(RunChild, DoesNotHandDownTheIgnoredPipeSignal) {
-  struct sigaction old{};
-  struct sigaction ignore{};
-  ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &ignore, &old);
-  EXPECT_EQ(shell("kill -PIPE $$").signal, SIGPIPE);
-  ::sigaction(SIGPIPE, &old, nullptr);
+// As it would find them without ait: handlers go when a program is started, what is ignored stays.
+TEST(RunChild, LetsTheChildFindSignalsAsTheyWere) {
+  for (const int number : {SIGPIPE, SIGXFSZ}) {
+    const std::string suicide = "kill -" + std::to_string(number) + " $$; exit 6";
+    struct sigaction old{};
+    struct sigaction action{};
+    action.sa_handler = [](int) {};
+    ::sigaction(number, &action, &old);
+    EXPECT_EQ(shell(suicide).signal, number);
+    action.sa_handler = SIG_IGN;
+    ::sigaction(number, &action, nullptr);
+    EXPECT_EQ(shell(suicide).status(), 6);
+    ::sigaction(number, &old, nullptr);
+  }
 }
 
 TEST(RunChild, GetsTheStatusThoughChildrenAreIgnored) {
