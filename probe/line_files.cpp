@@ -30,14 +30,12 @@ bool is_ours(const LineFiles::File& file, const Identity& now) {
   return now.device == file.device && now.inode == file.inode;
 }
 
-uint64_t count_lines(const char* path) {
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+uint64_t count_lines(int fd) {
   uint64_t lines = 0;
+  off_t at = 0;
   char buffer[4096];
-  for (ssize_t got; (got = ::read(fd, buffer, sizeof buffer)) > 0;)
+  for (ssize_t got; (got = ::pread(fd, buffer, sizeof buffer, at)) > 0; at += got)
     for (ssize_t i = 0; i < got; ++i) lines += buffer[i] == '\n' ? 1 : 0;
-  ::close(fd);
   return lines;
 }
 
@@ -66,7 +64,7 @@ LineFiles::File* LineFiles::open(const char* stem, uint64_t round, const char* s
   }
   oldest->fd = record::open_for_lines(path_);
   if (oldest->fd < 0) {
-    status = {errno, "open the file"};
+    status = record::open_failure();
     return nullptr;
   }
   const Identity identity = identify(oldest->fd);
@@ -74,7 +72,7 @@ LineFiles::File* LineFiles::open(const char* stem, uint64_t round, const char* s
   oldest->inode = identity.inode;
   oldest->round = round;
   oldest->used = ++clock_;
-  oldest->lines = count_lines(path_);
+  oldest->lines = count_lines(oldest->fd);
   if (oldest->lines == 0 && header != nullptr) {
     record::ByteBuffer line;
     line.add_text(header);

@@ -429,7 +429,7 @@ void report_overflow(std::string_view kernel) {
   line.add_text("\n");
   const Lock lock(lines_mutex);
   const int fd = record::open_for_lines(path.text);
-  WriteStatus status = {errno, "open the file"};
+  WriteStatus status = record::open_failure();
   if (fd >= 0) {
     status = record::append_line(fd, line.data(), line.size());
     ::close(fd);

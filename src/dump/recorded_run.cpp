@@ -1,18 +1,21 @@
 #include "dump/recorded_run.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <optional>
 #include <string_view>
 
-#include "base/mapped_file.h"
+#include "base/text_file.h"
 #include "dump/torch_run.h"
 #include "formats/registry.h"
 #include "launch/process.h"
+#include "record/atomic_file.h"
 #include "record/claim.h"
 #include "record/dump_names.h"
 
@@ -271,18 +274,21 @@ std::vector<std::string> times_folders(const std::string& timestamp,
 }
 
 bool cut_off_half_line(const std::string& path) {
-  size_t whole = 0;
-  {
-    const auto file = MappedFile::open(path);
-    if (!file) return false;
-    const auto bytes = (*file)->bytes();
-    const auto* text = reinterpret_cast<const char*>(bytes.data());
-    const size_t last = std::string_view(text, bytes.size()).rfind('\n');
-    whole = last == std::string_view::npos ? 0 : last + 1;
-    if (whole == bytes.size() && whole > 0) return false;
+  const Descriptor file(record::open_regular_file(path.c_str(), O_RDWR));
+  const off_t size = file.get() < 0 ? -1 : ::lseek(file.get(), 0, SEEK_END);
+  if (size < 0) return false;
+  off_t whole = 0;  // bytes up to the last line end
+  std::array<char, 4096> block;
+  for (off_t end = size; end > 0 && whole == 0;) {
+    const off_t begin = std::max<off_t>(end - static_cast<off_t>(block.size()), 0);
+    const ssize_t got = ::pread(file.get(), block.data(), static_cast<size_t>(end - begin), begin);
+    if (got <= 0) return false;
+    const size_t last = std::string_view(block.data(), static_cast<size_t>(got)).rfind('\n');
+    if (last != std::string_view::npos) whole = begin + static_cast<off_t>(last) + 1;
+    end = begin;
   }
-  return whole == 0 ? ::unlink(path.c_str()) == 0
-                    : ::truncate(path.c_str(), static_cast<off_t>(whole)) == 0;
+  if (whole == size && size > 0) return false;
+  return whole == 0 ? ::unlink(path.c_str()) == 0 : ::ftruncate(file.get(), whole) == 0;
 }
 
 }  // namespace ait::dump

@@ -26,16 +26,21 @@ std::atomic<uint32_t> next_temporary{0};
 
 WriteStatus failed(const char* step, int error_number = errno) { return {error_number, step}; }
 
-// open(), but never with the number of a standard stream that the host has closed: what is printed
-// would end up in our file.
-int open_file(const char* path, int flags) {
-  const int fd = ::open(path, flags, kFileMode);
+int moved_above_streams(int fd) {
   if (fd < 0 || fd > STDERR_FILENO) return fd;
   const int higher = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   const int error_number = errno;
   ::close(fd);
   errno = error_number;
   return higher;
+}
+
+// 0, or why what is open is no file to write to.
+int kind_error(int fd) {
+  struct statx status{};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &status) != 0) return errno;
+  if (S_ISREG(status.stx_mode)) return 0;
+  return S_ISDIR(status.stx_mode) ? EISDIR : EINVAL;
 }
 
 // 0 if a file may be put at `path`, and whether one is there. rename() would happily replace
@@ -61,7 +66,7 @@ int open_temporary(const char* path, char (&name)[PATH_MAX]) {
       errno = ENAMETOOLONG;
       return -1;
     }
-    const int fd = open_file(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = open_regular_file(name, O_WRONLY | O_CREAT | O_EXCL);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;
@@ -105,6 +110,17 @@ WriteStatus write_parts(int fd, const iovec* parts, size_t count) {
 
 }  // namespace
 
+int open_regular_file(const char* path, int flags) {
+  const int fd =
+      moved_above_streams(::open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, kFileMode));
+  if (fd < 0 || (flags & O_EXCL) != 0) return fd;
+  const int error = kind_error(fd);
+  if (error == 0) return fd;
+  ::close(fd);
+  errno = error;
+  return -1;
+}
+
 WriteStatus create_parents(const char* path) {
   char folder[PATH_MAX];
   const size_t length = std::strlen(path);
@@ -133,10 +149,14 @@ WriteStatus create_parents(const char* path) {
 }
 
 int open_for_lines(const char* path) {
-  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
-  const int fd = open_file(path, flags);
+  constexpr int kFlags = O_RDWR | O_CREAT | O_APPEND;
+  const int fd = open_regular_file(path, kFlags);
   if (fd >= 0 || errno != ENOENT || !create_parents(path).ok()) return fd;
-  return open_file(path, flags);
+  return open_regular_file(path, kFlags);
+}
+
+WriteStatus open_failure() {
+  return failed(errno == EINVAL ? "append to what is not a regular file" : "open the file");
 }
 
 // A line that the disk has no room for is taken back as far as it got: readers would take it for

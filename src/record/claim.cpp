@@ -23,7 +23,7 @@ constexpr uint64_t kMostNames = 100'000;
 
 // Field 22 of /proc/self/stat, when the process began; it stays when its program is replaced.
 unsigned long long start_ticks() {
-  const int fd = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  const int fd = open_regular_file("/proc/self/stat", O_RDONLY);
   if (fd < 0) return 0;
   char text[1024];
   const ssize_t got = ::read(fd, text, sizeof text - 1);

@@ -15,7 +15,6 @@
 namespace ait::record {
 namespace {
 
-constexpr mode_t kFileMode = 0640;
 // Of one pid within one run: programs that replace themselves do so a few times.
 constexpr int kNameAttempts = 10'000;
 
@@ -29,7 +28,7 @@ int create_file(const char* folder, uint64_t pid, char (&path)[PATH_MAX], uint64
                                      static_cast<unsigned long long>(pid), n, kLedgerSuffix);
     if (length < 0 || static_cast<size_t>(length) >= sizeof path) return -1;
     if (n == 0 && !create_parents(path).ok()) return -1;
-    const int fd = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+    const int fd = open_regular_file(path, O_RDWR | O_CREAT | O_EXCL);
     incarnation = static_cast<uint64_t>(n);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
@@ -77,7 +76,7 @@ bool note_failure(Ledger& ledger, int error_number, const char* step, const char
 }
 
 bool read_ledger(const char* path, Ledger& ledger) {
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int fd = open_regular_file(path, O_RDONLY);
   if (fd < 0) return false;
   const ssize_t got = ::pread(fd, &ledger, sizeof ledger, 0);
   ::close(fd);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../launch/scratch_folder.h"
@@ -241,6 +242,23 @@ TEST(CutOffHalfLine, LeavesWholeLinesAlone) {
   EXPECT_TRUE(cut_off_half_line(folder.file("none", "half")));
   EXPECT_FALSE(fs::exists(folder / "none"));
   EXPECT_FALSE(cut_off_half_line(folder / "missing"));
+}
+
+TEST(CutOffHalfLine, FindsTheLastLineEndFarFromTheEnd) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("long", "a\n" + std::string(100'000, 'x'));
+  EXPECT_TRUE(cut_off_half_line(path));
+  EXPECT_EQ(content_of(path), "a\n");
+}
+
+TEST(CutOffHalfLine, TouchesNothingThatIsNoFileOfItsOwn) {
+  const ScratchFolder folder;
+  const std::string target = folder.file("target", "a\nhalf");
+  fs::create_symlink(target, folder / "link");
+  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
+  EXPECT_FALSE(cut_off_half_line(folder / "link"));
+  EXPECT_FALSE(cut_off_half_line(folder / "fifo"));
+  EXPECT_EQ(content_of(target), "a\nhalf");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,6 +138,33 @@ TEST_F(ProbeGuest, LeavesTheFoldersOfAnEarlierProcessWithItsPidAlone) {
   std::ifstream table(dump / "operation_io_tensors" / (pid + "_1") / "operation_tensors_0.csv");
   const std::string text((std::istreambuf_iterator<char>(table)), {});
   EXPECT_NE(text.find("|tensors/0_" + pid + "_1/0/x.bin|"), std::string::npos) << text;
+}
+
+// A folder that others can write to may hold anything under the name of a table.
+TEST_F(ProbeGuest, IsNotHeldUpByWhatIsNoFile) {
+  const fs::path target = folder_ / "target";
+  std::ofstream(target) << "untouched";
+  expect_content([&] {
+    report_row(0);
+    ::mkfifo(table(1, ::getpid()).c_str(), 0600);
+    fs::create_symlink(target, table(2, ::getpid()));
+    fs::create_directory(table(3, ::getpid()));
+    for (uint64_t round = 0; round < 5; ++round) report_row(round);
+    return true;
+  });
+  EXPECT_EQ(lines(0), 3u);
+  EXPECT_EQ(lines(4), 2u);
+  EXPECT_EQ(fs::file_size(target), 9u);
+}
+
+TEST_F(ProbeGuest, IsNotHeldUpByAFifoInThePlaceOfItsReport) {
+  expect_content([&] {
+    ::setenv("ATB_CHECK_TYPE", "1", 1);
+    const fs::path report = folder_ / ("ait_overflow_res_" + std::to_string(::getpid()) + ".txt");
+    ::mkfifo(report.c_str(), 0600);
+    report_overflow("Operation_0:Kernel");
+    return true;
+  });
 }
 
 TEST_F(ProbeGuest, KeepsNoLockForAThreadThatIsCancelled) {

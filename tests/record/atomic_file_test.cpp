@@ -1,5 +1,6 @@
 #include "record/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -142,6 +143,29 @@ TEST_F(AtomicFile, SaysWhichStepFailed) {
   EXPECT_EQ(write(folder_ / std::string(300, 'x'), "text").error_number, ENAMETOOLONG);
   EXPECT_EQ(write("/proc/ait/x", "text").error_number, ENOENT);
   EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(AtomicFile, OpensNothingButRegularFilesAndWaitsForNobody) {
+  const auto error_of = [](const std::string& path) {
+    const int fd = open_regular_file(path.c_str(), O_RDWR | O_APPEND | O_CREAT);
+    const int error = fd < 0 ? errno : 0;
+    if (fd >= 0) ::close(fd);
+    return error;
+  };
+  const std::string fifo = folder_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  ASSERT_TRUE(write(folder_ / "file", "text").ok());
+  fs::create_symlink("file", folder_ / "link");
+  EXPECT_EQ(error_of(folder_ / "file"), 0);
+  EXPECT_EQ(error_of(folder_ / "new"), 0);
+  EXPECT_EQ(error_of(fifo), EINVAL);
+  EXPECT_EQ(error_of("/dev/null"), EINVAL);
+  EXPECT_EQ(error_of(folder_), EISDIR);
+  EXPECT_EQ(error_of(folder_ / "link"), ELOOP);
+  const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_EQ(error_of(fifo), EINVAL);
+  ::close(reader);
+  EXPECT_EQ(open_regular_file(fifo.c_str(), O_RDONLY), -1);
 }
 
 TEST_F(AtomicFile, NeverTakesTheNumberOfAStandardStream) {
