@@ -22,7 +22,7 @@ Result<RecordingPlan> plan_recording(const std::vector<std::string>& command) {
       launch::find_program(command[0], environment.get("PATH").value_or(kDefaultPath));
   if (!program) return fail(program.error());
   remove_probe_settings(environment);
-  return RecordingPlan{command, *program, std::move(environment)};
+  return RecordingPlan{command, *program, std::move(environment), launch::Output::kInherited};
 }
 
 Result<RecordingEnd> run_recording(RecordingPlan& plan, const std::string& scratch,
@@ -32,7 +32,8 @@ Result<RecordingEnd> run_recording(RecordingPlan& plan, const std::string& scrat
   RecordingEnd out;
   out.start = start;
   const auto began = Clock::now();
-  const auto end = launch::run_child(plan.program.path, plan.command, plan.environment);
+  const auto end =
+      launch::run_child(plan.program.path, plan.command, plan.environment, plan.output);
   if (!end) return fail(end.error());
   out.child = *end;
   out.seconds = std::chrono::duration<double>(Clock::now() - began).count();

@@ -208,6 +208,12 @@ def test_the_manifest_says_what_was_asked_and_what_came(tmp_path):
     assert str(tmp_path) not in json.dumps(manifest)
 
 
+def test_json_is_alone_on_standard_output(tmp_path):
+    run = record(tmp_path, "--json", host=Host(layers=1))
+    assert json.loads(run.process.stdout) == run.manifest
+    assert re.search(r"^host \d+ device 0$", run.process.stderr, re.M)
+
+
 def test_a_dump_can_travel(tmp_path):
     """Two dumps, moved elsewhere: files are read and compared, and no path leads back."""
     words = ["--type", "tensor", "op", "layer"]
@@ -326,7 +332,7 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path):
     assert not dry.root.exists()
     assert read_tree(tmp_path) == {}
     words = ["--dry-run", "--json", "-er", "0,2"]
-    document = json.loads(record(tmp_path, *words, host=host).process.stdout.split("ends\n")[1])
+    document = json.loads(record(tmp_path, *words, host=host).process.stdout)
     round_zero = [make() for path, make in Recording(host, Asked(), 1).tensors.items() if path.endswith(".bin")]
     forecast = document["forecast"]
     assert forecast["round_tensors"] == len(round_zero)

@@ -94,6 +94,25 @@ TEST(RunChild, LetsTheChildFindSignalsAsTheyWere) {
   }
 }
 
+TEST(RunChild, SendsItsOutputWhereMessagesGo) {
+  const ScratchFolder folder;
+  const std::string script = "echo to output; echo to error >&2";
+  const auto run = [&](const char* messages) {
+    const pid_t pid = fork_process([&] {
+      ::dup2(::open((folder / "out").c_str(), O_WRONLY | O_CREAT, 0600), STDOUT_FILENO);
+      ::close(STDERR_FILENO);
+      if (messages != nullptr) ::open((folder / messages).c_str(), O_WRONLY | O_CREAT, 0600);
+      return run_child("/bin/sh", {"sh", "-c", script}, Environment(), Output::kToStandardError)
+          ->status();
+    });
+    return status_of(pid);
+  };
+  EXPECT_EQ(run("messages"), 0);
+  EXPECT_EQ(content_of(folder / "messages"), "to output\nto error\n");
+  run(nullptr);  // closed: nobody wants to hear it
+  EXPECT_EQ(content_of(folder / "out"), "");
+}
+
 TEST(RunChild, GetsTheStatusThoughChildrenAreIgnored) {
   const pid_t pid = fork_process([] {
     ::signal(SIGCHLD, SIG_IGN);
