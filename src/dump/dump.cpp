@@ -193,9 +193,10 @@ Result<Outcome> run(const Options& options, RecordingPlan plan) {
     if (!output) return fail(output.error());
     const std::string dump = *output + "/" + record::kDumpFolder;
     std::error_code ignored;
-    if (!options.dry_run && fs::exists(dump, ignored))
+    const bool is_there = fs::exists(dump, ignored);
+    if (auto ready = make_dump_folder(dump, made); !ready) return fail(ready.error());
+    if (is_there && !options.dry_run)
       log_warning(dump + " holds an earlier dump; this one is added to it");
-    if (auto ready = made.make(dump); !ready) return fail(ready.error());
     clear_leftovers(dump);
     auto scratch = ScratchFolder::in(dump);
     if (!scratch) return fail(scratch.error());

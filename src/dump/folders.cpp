@@ -83,6 +83,20 @@ void MadeFolders::remove_empty() const {
                 [](const std::string& path) { ::rmdir(path.c_str()); });
 }
 
+Result<void> make_dump_folder(const std::string& path, MadeFolders& made) {
+  if (auto ready = made.make(path); !ready) return ready;
+  struct stat link{};
+  struct stat folder{};
+  if (::lstat(path.c_str(), &link) != 0 || ::stat(path.c_str(), &folder) != 0)
+    return fail(cannot_make(path, errno));
+  for (const struct stat& each : {link, folder})
+    if (each.st_uid != ::geteuid())
+      return fail(Error(ErrorCode::kRefused, path)
+                  << "belongs to user " << each.st_uid
+                  << ", who could change what is written there; give -o another folder");
+  return {};
+}
+
 Result<std::string> prepare_output(const std::string& typed, MadeFolders& made) {
   const std::string path = with_home(typed);
   if (path.empty()) return fail(Error(ErrorCode::kUsage) << "-o names no folder");

@@ -24,6 +24,10 @@ class MadeFolders {
   std::vector<std::string> made_;  // parents first
 };
 
+// Makes the folder of the dump itself. kRefused where it belongs to another user, or a link to it
+// does: whoever owns a folder decides where in the end its files go.
+Result<void> make_dump_folder(const std::string& path, MadeFolders& made);
+
 // The folder that -o names: `~` is the home folder, it is made where it is missing, and the result
 // is absolute, because the command may change its current folder. kUnwritable where nothing can be
 // written there.

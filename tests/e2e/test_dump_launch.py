@@ -214,6 +214,22 @@ def test_json_is_alone_on_standard_output(tmp_path):
     assert re.search(r"^host \d+ device 0$", run.process.stderr, re.M)
 
 
+@pytest.mark.parametrize("how", ["folder", "link"])
+def test_a_dump_folder_of_another_user_is_refused(ait, tmp_path, how):
+    if os.geteuid() != 0:
+        pytest.skip("only root can make folders of another user")
+    planted = tmp_path / "out/ait_dump"
+    (tmp_path / "out/elsewhere").mkdir(parents=True)
+    if how == "folder":
+        planted.mkdir()
+    else:
+        planted.symlink_to("elsewhere")
+    os.chown(planted, 65534, 65534, follow_symlinks=False)
+    line = error_line(ait("llm", "dump", "--exec", "touch ran", "-o", "out"))
+    assert "ait_dump: belongs to user 65534" in line and "-o" in line
+    assert not (tmp_path / "ran").exists() and list(planted.iterdir()) == []
+
+
 def test_a_dump_can_travel(tmp_path):
     """Two dumps, moved elsewhere: files are read and compared, and no path leads back."""
     words = ["--type", "tensor", "op", "layer"]

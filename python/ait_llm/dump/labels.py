@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import ait_llm
 from ait_llm._errors import AitError
 from ait_llm._file_names import file_name
+from ait_llm._folders import make_private, open_private
 from ait_llm._tensor import _is_torch_tensor
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ __all__ = ["gen_id", "set_label", "set_task_id"]
 TASK_ID = "AIT_CMP_TASK_ID"
 """The acceleration library names the folder of a round after it, where it is set."""
 _SOURCES = ("pta", "acl")
-_FOLDER_MODE, _FILE_MODE = 0o750, 0o640
 
 _logger = logging.getLogger("ait_llm")
 _numbers = itertools.count()
@@ -92,8 +92,7 @@ def _note(source: str, data_id: str, tensor: Any, tensor_path: str | None) -> No
     folder = _folder()
     label: dict[str, Any] = {"data_id": data_id, "source": source}
     if tensor is not None:
-        kept = os.path.join(folder, f"{os.getpid()}_cmp_dump_data", f"{source}_tensor")
-        os.makedirs(kept, _FOLDER_MODE, exist_ok=True)
+        kept = make_private(folder, f"{os.getpid()}_cmp_dump_data", f"{source}_tensor")
         label["path"] = os.path.join(kept, f"{file_name(data_id)}_tensor.bin")
         ait_llm.save(label["path"], tensor.detach().cpu())
     else:
@@ -103,7 +102,7 @@ def _note(source: str, data_id: str, tensor: Any, tensor_path: str | None) -> No
     path = os.path.join(folder, f"{file_name(task)}_labels.jsonl")
     with _lock:
         # One write of one line: processes that share a task do not get into each other's.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _FILE_MODE)
+        descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             os.write(descriptor, line.encode(errors="surrogateescape"))
         finally:
@@ -115,9 +114,8 @@ def _folder() -> str:
     """Where the launcher wants labels, or else the current folder."""
     launcher = os.environ.get("AIT_CMP_TASK_PID")
     folder = os.environ.get("AIT_CMP_TASK_DIR", ".")
-    folder = os.path.abspath(os.path.join(folder, launcher) if launcher else folder)
-    os.makedirs(folder, _FOLDER_MODE, exist_ok=True)
-    return folder
+    folder = os.path.abspath(folder)
+    return make_private(folder, launcher) if launcher else folder
 
 
 def _announce(folder: str) -> None:

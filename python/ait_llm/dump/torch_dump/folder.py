@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from ait_llm import _native
+from ait_llm._folders import FOLDER_MODE, make_private
 from ait_llm.dump.torch_dump.manifest import FILE as MANIFEST_FILE
 from ait_llm.dump.torch_dump.manifest import Manifest
 from ait_llm.dump.torch_dump.store import Store
 
 TREE_FILE = "model_tree.json"
-_FOLDER_MODE = 0o750
 
 
 class ProcessFolder:
@@ -28,7 +28,7 @@ class ProcessFolder:
         self.device = device
         self.tensors = _account(self._parent, _native.AccountKind.TENSORS)
         self.others = _account(self._parent, _native.AccountKind.RECORDS)
-        _make_folders(self._parent)
+        make_private(os.path.abspath(dump_path), "ait_dump", "torch_tensors")
         self.path = _claim(os.path.join(self._parent, f"{device}_{os.getpid()}"))
 
     def move(self, device: str) -> None:
@@ -82,18 +82,8 @@ def _claim(base: str) -> str:
     for again in itertools.count():
         path = f"{base}_{again}" if again else base
         try:
-            os.mkdir(path, _FOLDER_MODE)
+            os.mkdir(path, FOLDER_MODE)
             return path
         except FileExistsError:
             continue
     raise AssertionError("unreachable")
-
-
-def _make_folders(path: str) -> None:
-    if not os.path.isdir(path):
-        _make_folders(os.path.dirname(path))
-        try:
-            os.mkdir(path, _FOLDER_MODE)
-        except FileExistsError:  # another process was quicker
-            if not os.path.isdir(path):
-                raise
