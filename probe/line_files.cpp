@@ -11,16 +11,6 @@
 namespace ait::probe {
 namespace {
 
-constexpr uint64_t kNanosPerSecond = 1'000'000'000;
-
-bool is_older_than(const char* path, uint64_t nanos) {
-  struct statx status{};  // stat's symbol asks for glibc 2.33
-  if (::statx(AT_FDCWD, path, 0, STATX_MTIME, &status) != 0) return false;
-  return static_cast<uint64_t>(status.stx_mtime.tv_sec) * kNanosPerSecond +
-             status.stx_mtime.tv_nsec <
-         nanos;
-}
-
 // Which file is open under a number; all zero where none is.
 struct Identity {
   uint64_t device = 0;
@@ -40,22 +30,19 @@ bool is_ours(const LineFiles::File& file, const Identity& now) {
   return now.device == file.device && now.inode == file.inode;
 }
 
-uint64_t count_lines(const char* path) {
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+uint64_t count_lines(int fd) {
   uint64_t lines = 0;
+  off_t at = 0;
   char buffer[4096];
-  for (ssize_t got; (got = ::read(fd, buffer, sizeof buffer)) > 0;)
+  for (ssize_t got; (got = ::pread(fd, buffer, sizeof buffer, at)) > 0; at += got)
     for (ssize_t i = 0; i < got; ++i) lines += buffer[i] == '\n' ? 1 : 0;
-  ::close(fd);
   return lines;
 }
 
 }  // namespace
 
 LineFiles::File* LineFiles::open(const char* stem, uint64_t round, const char* suffix,
-                                 const char* header, uint64_t keep_since_nanos,
-                                 record::WriteStatus& status) {
+                                 const char* header, record::WriteStatus& status) {
   File* oldest = &files_[0];
   for (File& file : files_) {
     if (file.fd >= 0 && file.round == round) {
@@ -75,9 +62,9 @@ LineFiles::File* LineFiles::open(const char* stem, uint64_t round, const char* s
     status = {ENAMETOOLONG, "use the path"};
     return nullptr;
   }
-  oldest->fd = record::open_for_lines(path_, is_older_than(path_, keep_since_nanos));
+  oldest->fd = record::open_for_lines(path_);
   if (oldest->fd < 0) {
-    status = {errno, "open the file"};
+    status = record::open_failure();
     return nullptr;
   }
   const Identity identity = identify(oldest->fd);
@@ -85,7 +72,7 @@ LineFiles::File* LineFiles::open(const char* stem, uint64_t round, const char* s
   oldest->inode = identity.inode;
   oldest->round = round;
   oldest->used = ++clock_;
-  oldest->lines = count_lines(path_);
+  oldest->lines = count_lines(oldest->fd);
   if (oldest->lines == 0 && header != nullptr) {
     record::ByteBuffer line;
     line.add_text(header);

@@ -24,11 +24,10 @@ class LineFiles {
     int fd = -1;
   };
 
-  // The file `{stem}{round}{suffix}`, with `header` as its first line if that is not null. A file
-  // dated before `keep_since_nanos` is of an earlier run whose process had our pid: it starts anew.
-  // Null where the file cannot be had, with the reason in `status` and its name in `path`.
+  // The file `{stem}{round}{suffix}`, with `header` as its first line if that is not null. Null where
+  // the file cannot be had, with the reason in `status` and its name in `path`.
   File* open(const char* stem, uint64_t round, const char* suffix, const char* header,
-             uint64_t keep_since_nanos, record::WriteStatus& status);
+             record::WriteStatus& status);
   record::WriteStatus append(File& file, const record::ByteBuffer& line);
 
   const char* path() const { return path_; }

@@ -46,18 +46,35 @@ bool stays_inside(std::string_view path) {
   return true;
 }
 
-// `{folder}/{name}`, or `{folder}/ait_dump/{kind}/{name}`, for a name that the library gave.
-WriteStatus make_path(const char* folder, const char* kind, std::string_view name, Path& path) {
-  if (folder == nullptr) return kNoOutput;
-  const int bytes = static_cast<int>(name.size());
+// A path of the library's, {device}_{pid}/…, with the number that this process has behind its pid.
+struct PlacedPath {
+  std::string_view device;  // and pid
+  char number[24] = "";
+  std::string_view rest;
+
+  PlacedPath(const Process& self, std::string_view path) {
+    const size_t slash = path.find('/');
+    const size_t length = slash == std::string_view::npos ? 0 : slash;
+    device = {path.data(), length};
+    rest = {path.data() + length, path.size() - length};
+    if (self.name.number > 0)
+      std::snprintf(number, sizeof number, "_%llu",
+                    static_cast<unsigned long long>(self.name.number));
+  }
+};
+
+// `{output}/ait_dump/{kind}/{path}` for a path that the library gave.
+WriteStatus make_path(const char* kind, std::string_view path, Path& file) {
+  const char* output = settings().output;
+  if (output == nullptr) return kNoOutput;
+  const PlacedPath placed(process(), path);
   const int length =
-      kind == nullptr
-          ? std::snprintf(path.text, sizeof path.text, "%s/%.*s", folder, bytes, name.data())
-          : std::snprintf(path.text, sizeof path.text, "%s/%s/%s/%.*s", folder, record::kDumpFolder,
-                          kind, bytes, name.data());
-  if (length < 0 || static_cast<size_t>(length) >= sizeof path.text)
+      std::snprintf(file.text, sizeof file.text, "%s/%s/%s/%.*s%s%.*s", output, record::kDumpFolder,
+                    kind, static_cast<int>(placed.device.size()), placed.device.data(),
+                    placed.number, static_cast<int>(placed.rest.size()), placed.rest.data());
+  if (length < 0 || static_cast<size_t>(length) >= sizeof file.text)
     return {ENAMETOOLONG, "use the path"};
-  return stays_inside(name) ? WriteStatus{} : kBadPath;
+  return stays_inside(path) ? WriteStatus{} : kBadPath;
 }
 
 void tensor_done(void* file_bytes, const char* path, WriteStatus status) {
@@ -65,6 +82,7 @@ void tensor_done(void* file_bytes, const char* path, WriteStatus status) {
   const auto bytes = reinterpret_cast<uintptr_t>(file_bytes);
   if (status.ok()) {
     record::add(self.ledger->written_bytes, bytes);
+    if (status.replaced) record::add(self.ledger->replaced, 1);
     record::add(self.ledger->written, 1);
     return;
   }
@@ -75,6 +93,7 @@ void tensor_done(void* file_bytes, const char* path, WriteStatus status) {
 
 void record_done(void*, const char* path, WriteStatus status) {
   Process& self = process();
+  if (status.replaced) record::add(self.ledger->records_replaced, 1);
   record::add(status.ok() ? self.ledger->records_written : self.ledger->records_failed, 1);
   if (!status.ok()) report_failure(self, status, path);
 }
@@ -117,14 +136,25 @@ void add_cell(ByteBuffer& line, std::string_view text) {
 }
 
 void add_list(ByteBuffer& line, const RowTensors& tensors,
-              std::string_view (*cell)(const RowTensor&), const char* folder = nullptr) {
+              std::string_view (*cell)(const RowTensor&)) {
   for (size_t i = 0; i < tensors.count; ++i) {
     if (i > 0) line.add_text(";");
-    if (folder != nullptr) {
-      line.add_text(folder);
-      line.add_text("/");
-    }
     add_cell(line, cell(tensors.tensor_at(tensors.context, i)));
+  }
+  line.add_text("|");
+}
+
+// Relative to the dump's root, so that the folder can travel.
+void add_paths(ByteBuffer& line, const Process& self, const RowTensors& tensors) {
+  for (size_t i = 0; i < tensors.count; ++i) {
+    if (i > 0) line.add_text(";");
+    const RowTensor tensor = tensors.tensor_at(tensors.context, i);
+    const PlacedPath placed(self, tensor.path);
+    line.add_text(record::kTensorsFolder);
+    line.add_text("/");
+    add_cell(line, placed.device);
+    line.add_text(placed.number);
+    add_cell(line, placed.rest);
   }
   line.add_text("|");
 }
@@ -137,7 +167,7 @@ void add_tensors(ByteBuffer& line, const RowTensors& tensors) {
   add_list(line, tensors, [](const RowTensor& tensor) { return tensor.shape; });
 }
 
-void make_row(ByteBuffer& line, uint64_t number, std::string_view operation,
+void make_row(ByteBuffer& line, const Process& self, uint64_t number, std::string_view operation,
               std::string_view parameter, const RowTensors& inputs, const RowTensors& outputs) {
   line.add_decimal(static_cast<int64_t>(number));
   line.add_text("|");
@@ -152,17 +182,9 @@ void make_row(ByteBuffer& line, uint64_t number, std::string_view operation,
   add_tensors(line, outputs);
   add_list(line, inputs, [](const RowTensor&) { return std::string_view("customize"); });
   line.add_text(" |");
-  // Relative to the dump's root, so that the folder can travel.
-  add_list(
-      line, inputs, [](const RowTensor& tensor) { return tensor.path; }, record::kTensorsFolder);
-  add_list(
-      line, outputs, [](const RowTensor& tensor) { return tensor.path; }, record::kTensorsFolder);
+  add_paths(line, self, inputs);
+  add_paths(line, self, outputs);
   line.add_text(" | | | |NO_ERROR\n");
-}
-
-// Tables of this process go on where an earlier program of the same pid and run stopped.
-uint64_t keep_since(const Process& self) {
-  return self.ledger->incarnation > 0 ? 0 : self.ledger->start_nanos;
 }
 
 void count_line(Process& self, WriteStatus status, const char* path) {
@@ -173,33 +195,36 @@ void count_line(Process& self, WriteStatus status, const char* path) {
 // cpu_profiling/{TIMESTAMP} belongs to the first process that makes it.
 void choose_statistics_folder(Process& self) {
   const Settings& wanted = settings();
-  const auto pid = static_cast<unsigned long long>(self.pid);
   char* name = self.statistics_folder;
   constexpr size_t kBytes = sizeof self.statistics_folder;
   if (wanted.timestamp == nullptr) {
-    std::snprintf(name, kBytes, "%llu", pid);
+    std::snprintf(name, kBytes, "%s", self.name.text);
     return;
   }
   std::snprintf(name, kBytes, "%s", wanted.timestamp);
   Path path;
   std::snprintf(path.text, sizeof path.text, "%s/%s/%s/%s", wanted.output, record::kDumpFolder,
                 record::kCpuProfilingFolder, name);
-  if (record::create_parents(path.text).ok() && ::mkdir(path.text, 0750) != 0 && errno == EEXIST)
-    std::snprintf(name, kBytes, "%s_%llu", wanted.timestamp, pid);
+  if (record::create_parents(path.text).ok() && ::mkdir(path.text, 0750) == 0)
+    __atomic_store_n(&self.ledger->owns_times, 1, __ATOMIC_RELAXED);
+  else
+    std::snprintf(name, kBytes, "%s_%s", wanted.timestamp, self.name.text);
 }
 
 void save_graph(const char* kind, uint64_t& next, std::string_view name, std::string_view json) {
   Process& self = process();
   const Settings& wanted = settings();
   if (wanted.dry_run) return;
-  char file[64];
-  std::snprintf(file, sizeof file, "%llu.%s.%06llu.json", static_cast<unsigned long long>(self.pid),
-                kind,
-                static_cast<unsigned long long>(__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED)));
   Path path;
-  WriteStatus status = make_path(wanted.scratch, nullptr, file, path);
+  WriteStatus status;
   if (wanted.scratch == nullptr)
     status = {ENOENT, "store a topology, which needs `ait llm dump`: AIT_PROBE_SCRATCH is not set"};
+  else if (const int length = std::snprintf(
+               path.text, sizeof path.text, "%s/%s.%s.%06llu.json", wanted.scratch, self.name.text,
+               kind,
+               static_cast<unsigned long long>(__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED)));
+           length < 0 || static_cast<size_t>(length) >= sizeof path.text)
+    status = {ENAMETOOLONG, "use the path"};
   ByteBuffer header;
   header.add(name.data(), name.size());
   header.add_text("\n");
@@ -260,7 +285,7 @@ void save_tensor(const TensorTexts& texts, const void* data, uint64_t bytes,
   if (wanted.dry_run) return;
 
   Path file;
-  WriteStatus status = make_path(wanted.output, record::kTensorsFolder, path, file);
+  WriteStatus status = make_path(record::kTensorsFolder, path, file);
   if (!is_text_of_integers(texts.format, false) || !is_text_of_integers(texts.type, false) ||
       !is_text_of_integers(texts.dims, true) || (data == nullptr && bytes > 0 && wanted.data))
     status = kBadTensor;
@@ -288,7 +313,7 @@ void save_tiling(const void* data, uint64_t bytes, std::string_view path) {
   const Entry entry;
   if (!entry) return;
   Path file;
-  const WriteStatus status = make_path(wanted.output, record::kTilingFolder, path, file);
+  const WriteStatus status = make_path(record::kTilingFolder, path, file);
   save_record(data == nullptr && bytes > 0 ? kBadTensor : status, file, {}, data, bytes);
 }
 
@@ -298,7 +323,7 @@ void save_parameter(std::string_view text, std::string_view path) {
   const Entry entry;
   if (!entry) return;
   Path file;
-  const WriteStatus status = make_path(wanted.output, record::kTensorsFolder, path, file);
+  const WriteStatus status = make_path(record::kTensorsFolder, path, file);
   save_record(status, file, text, "\n", 1);
 }
 
@@ -312,18 +337,17 @@ void add_row(Table table, uint64_t round, std::string_view operation, std::strin
   Process& self = process();
   if (wanted.output == nullptr) return count_line(self, kNoOutput, "");
   Path stem;
-  std::snprintf(stem.text, sizeof stem.text, "%s/%s/%s/%llu/%s", wanted.output, record::kDumpFolder,
+  std::snprintf(stem.text, sizeof stem.text, "%s/%s/%s/%s/%s", wanted.output, record::kDumpFolder,
                 kernels ? record::kKernelTablesFolder : record::kOperationTablesFolder,
-                static_cast<unsigned long long>(self.pid),
-                kernels ? record::kKernelTableStem : record::kOperationTableStem);
+                self.name.text, kernels ? record::kKernelTableStem : record::kOperationTableStem);
   const Lock lock(lines_mutex);
   LineFiles& files = kernels ? self.kernels : self.operations;
   WriteStatus status;
-  LineFiles::File* file =
-      files.open(stem.text, round, ".csv", kTableHeader, keep_since(self), status);
+  LineFiles::File* file = files.open(stem.text, round, ".csv", kTableHeader, status);
   if (file != nullptr) {
     ByteBuffer line;
-    make_row(line, file->lines, operation, parameter, inputs, outputs);  // the header is line 0
+    make_row(line, self, file->lines, operation, parameter, inputs,
+             outputs);  // the header is line 0
     status = files.append(*file, line);
   }
   count_line(self, status, files.path());
@@ -342,8 +366,7 @@ void add_statistic(uint64_t round, std::string_view operation, std::string_view 
   std::snprintf(stem.text, sizeof stem.text, "%s/%s/%s/%s/%s", wanted.output, record::kDumpFolder,
                 record::kCpuProfilingFolder, self.statistics_folder, record::kCpuProfileStem);
   WriteStatus status;
-  LineFiles::File* file =
-      self.statistics.open(stem.text, round, ".txt", nullptr, keep_since(self), status);
+  LineFiles::File* file = self.statistics.open(stem.text, round, ".txt", nullptr, status);
   if (file != nullptr) {
     ByteBuffer line;
     line.add_text("[");
@@ -399,14 +422,14 @@ void report_overflow(std::string_view kernel) {
   record::add(self.ledger->overflows, 1);
   Path path;
   std::snprintf(path.text, sizeof path.text, "%s/ait_overflow_res_%llu.txt", wanted.output,
-                static_cast<unsigned long long>(self.pid));
+                static_cast<unsigned long long>(::getpid()));
   ByteBuffer line;
   line.add_text("Overflow detected! Operator name: ");
   add_cell(line, kernel);
   line.add_text("\n");
   const Lock lock(lines_mutex);
-  const int fd = record::open_for_lines(path.text, false);
-  WriteStatus status = {errno, "open the file"};
+  const int fd = record::open_for_lines(path.text);
+  WriteStatus status = record::open_failure();
   if (fd >= 0) {
     status = record::append_line(fd, line.data(), line.size());
     ::close(fd);

@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "probe.h"
+#include "record/dump_names.h"
 
 namespace ait::probe {
 namespace {
@@ -27,6 +29,9 @@ std::atomic<bool> forked{false};
 __attribute__((tls_model("initial-exec"))) __thread bool inside = false;
 // This thread may have raised SIGPIPE or SIGXFSZ against itself.
 __attribute__((tls_model("initial-exec"))) __thread bool write_failed = false;
+
+// Topologies of one kind that one program reports.
+constexpr uint64_t kMostReports = 1'000'000;
 
 alignas(record::Writer) char the_writer[sizeof(record::Writer)];
 // Used when there is no memory for another.
@@ -61,22 +66,40 @@ void say(const char* text, int length) {
   if (::write(STDERR_FILENO, text, static_cast<size_t>(length)) < 0) write_failed = true;
 }
 
+bool writes_a_dump(const Settings& settings) {
+  return settings.output != nullptr && !settings.dry_run &&
+         (settings.tensors || settings.layers || settings.models || settings.operations ||
+          settings.kernels || settings.statistics);
+}
+
+record::ProcessName claim_name(const Settings& settings, uint64_t pid) {
+  char dump[PATH_MAX];
+  std::snprintf(dump, sizeof dump, "%s/%s", settings.output, record::kDumpFolder);
+  const char* scratch = settings.scratch == nullptr ? "" : settings.scratch;
+  const char* slash = std::strrchr(scratch, '/');
+  return record::claim_name(dump, pid, slash == nullptr ? scratch : slash + 1);
+}
+
 Process* make_process(const Settings& settings) {
   void* memory = std::malloc(sizeof(Process));
   auto* process = new (memory == nullptr ? spare_process : memory) Process;
-  process->pid = static_cast<uint64_t>(::getpid());
-  process->ledger =
-      record::open_ledger(settings.active() ? settings.scratch : nullptr, process->pid);
+  const auto pid = static_cast<uint64_t>(::getpid());
+  process->ledger = record::open_ledger(settings.active() ? settings.scratch : nullptr, pid);
+  process->name =
+      writes_a_dump(settings) ? claim_name(settings, pid) : record::process_name(pid, 0);
+  process->ledger->name_number = process->name.number;
+  // What an earlier program of this process has reported stays.
+  process->next_graph = process->next_model = process->ledger->incarnation * kMostReports;
   char text[512];
   write_failed |= process->ledger->shared == 0;
   if (settings.active() && settings.scratch != nullptr && process->ledger->shared == 0)
     say(text, std::snprintf(text, sizeof text,
                             "ait probe: process %llu cannot keep its counts in %s; the summary "
                             "will not know of it\n",
-                            static_cast<unsigned long long>(process->pid), settings.scratch));
+                            static_cast<unsigned long long>(pid), settings.scratch));
   if (settings.debug && settings.active())
     say(text, std::snprintf(text, sizeof text, "ait probe: process %llu is recorded to %s\n",
-                            static_cast<unsigned long long>(process->pid),
+                            static_cast<unsigned long long>(pid),
                             settings.output == nullptr ? "nowhere" : settings.output));
   return process;
 }

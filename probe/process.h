@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "line_files.h"
+#include "record/claim.h"
 #include "record/ledger.h"
 #include "record/lock.h"
 #include "record/writer.h"
@@ -25,7 +26,7 @@ struct ModelName {
 };
 
 struct Process {
-  uint64_t pid = 0;
+  record::ProcessName name;  // of its folders in the dump
   record::Ledger* ledger = nullptr;
   uint64_t next_graph = 0;
   uint64_t next_model = 0;

@@ -55,6 +55,7 @@ void Account::note(const char* path, record::WriteStatus status, uint64_t bytes)
   const bool tensors = kind_ == Kind::kTensors;
   if (status.ok()) {
     if (tensors) record::add(ledger_->written_bytes, bytes);
+    if (status.replaced) record::add(tensors ? ledger_->replaced : ledger_->records_replaced, 1);
     record::add(tensors ? ledger_->written : ledger_->records_written, 1);
     return;
   }

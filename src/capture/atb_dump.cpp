@@ -179,7 +179,7 @@ bool is_rank_name(const std::string& name) {
   const size_t underscore = rest.find('_');
   return underscore != std::string_view::npos && is_number(rest.substr(0, underscore)) &&
          rest.size() > underscore + 1 &&
-         rest.substr(underscore + 1).find_first_not_of("-0123456789") == std::string_view::npos;
+         rest.substr(underscore + 1).find_first_not_of("-_0123456789") == std::string_view::npos;
 }
 
 bool holds_rounds(const std::string& path) {
@@ -203,12 +203,17 @@ FolderRules rules() {
 // The folder of one of these processes, or whichever there is where theirs are missing.
 std::string process_folder(const std::vector<Entry>& processes, const std::vector<Rank>& ranks) {
   std::string any;
-  for (const Rank& rank : ranks)
+  for (const Rank& rank : ranks) {
+    std::string by_pid;
     for (const Entry& entry : processes) {
       if (!entry.is_folder) continue;
-      if (entry.name == rank.pid || entry.name == rank.name) return entry.name;
+      // 0_4711_1 is of the process 4711_1, and of 4711 only where that has none.
+      if (entry.name == rank.name || rank.name == rank.device + "_" + entry.name) return entry.name;
+      if (entry.name == rank.pid) by_pid = entry.name;
       if (any.empty()) any = entry.name;
     }
+    if (!by_pid.empty()) return by_pid;
+  }
   return any;
 }
 

@@ -123,7 +123,7 @@ class FolderLock {
  public:
   explicit FolderLock(const std::string& folder)
       : descriptor_(
-            ::open((folder + "/.metadata.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640)) {
+            record::open_regular_file((folder + "/.metadata.lock").c_str(), O_RDWR | O_CREAT)) {
     if (descriptor_ < 0) return;
     int locked;
     do locked = ::flock(descriptor_, LOCK_EX);

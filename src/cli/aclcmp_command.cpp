@@ -208,7 +208,8 @@ int run_aclcmp(const AclcmpOptions& options) {
   const auto program =
       launch::find_program(options.command[0], environment.get("PATH").value_or(kDefaultPath));
   if (!program) return report_error(program.error());
-  const auto end = launch::run_child(program->path, options.command, environment);
+  const auto output = options.json ? launch::Output::kToStandardError : launch::Output::kInherited;
+  const auto end = launch::run_child(program->path, options.command, environment, output);
   if (!end) return report_error(end.error());
   if (end->status() != 0)
     log_warning(fmt::format("the command ended with status {}", end->status()));

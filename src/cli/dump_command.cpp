@@ -45,7 +45,9 @@ class DumpCommand : public CommandOf<DumpOptions> {
     set.add_flag("--dry-run", o.dry_run,
                  "run the command, write nothing, and say how many tensors and\n"
                  "bytes a real run would write and how long that takes");
-    set.add_flag("--json", words_.rest.json, "print the manifest instead of the summary");
+    set.add_flag("--json", words_.rest.json,
+                 "print the manifest instead of the summary; the command's\n"
+                 "output goes to standard error");
   }
 
   Result<void> understand() override {
@@ -60,6 +62,7 @@ class DumpCommand : public CommandOf<DumpOptions> {
     const dump::Options& what = options_.record;
     auto plan = dump::plan(what);
     if (!plan) return report_error(plan.error());
+    if (options_.json) plan->output = launch::Output::kToStandardError;
     for (const std::string& sentence : idle_options(what)) log_warning(sentence);
     const std::string obstacle = launch::obstacle_text(plan->program);
     if (what.probe != dump::Probe::kTorch && !obstacle.empty()) log_warning(obstacle);

@@ -114,6 +114,7 @@ class ErrcheckCommand : public CommandOf<ErrcheckOptions> {
   int run() override {
     auto plan = dump::plan_overflow_check(options_.check);
     if (!plan) return report_error(plan.error());
+    if (options_.json) plan->output = launch::Output::kToStandardError;
     if (const std::string obstacle = launch::obstacle_text(plan->program); !obstacle.empty())
       log_warning(obstacle);
     const GracefulStop stop;  // what the command is stopped with may come twice

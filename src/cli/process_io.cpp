@@ -60,19 +60,20 @@ int report_error(const Error& error) {
 }
 
 void install_signal_handlers() {
-  struct sigaction action{};
-  sigemptyset(&action.sa_mask);
-  action.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &action, nullptr);
-  action.sa_handler = end_on_shrunk_file;
-  ::sigaction(SIGBUS, &action, nullptr);
-  action.sa_handler = end_on_signal;
-  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction old{};
-    ::sigaction(signal_number, nullptr, &old);
+  const auto handle = [](int signal_number, void (*handler)(int)) {
+    struct sigaction action{};
+    ::sigaction(signal_number, nullptr, &action);
     // nohup and background shells ignore some of them on purpose.
-    if (old.sa_handler != SIG_IGN) ::sigaction(signal_number, &action, nullptr);
-  }
+    if (action.sa_handler == SIG_IGN) return;
+    action = {};
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = handler;
+    ::sigaction(signal_number, &action, nullptr);
+  };
+  // Not SIG_IGN, which a command that we start would inherit: a handler goes when it starts.
+  for (const int signal_number : {SIGPIPE, SIGXFSZ}) handle(signal_number, [](int) {});
+  handle(SIGBUS, end_on_shrunk_file);
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) handle(signal_number, end_on_signal);
 }
 
 GracefulStop::GracefulStop() {

@@ -25,8 +25,8 @@ int print(std::string_view text, int status = kDone);
 int report_error(const Error& error);
 
 // Ctrl-C, SIGTERM and a closed terminal remove unfinished reports and end with 128 + signal.
-// SIGPIPE is ignored: a closed pipe shows as a failed write. A file that shrinks while it is mapped
-// ends with kCannot. Call once, before any output file is made.
+// A closed pipe and a file that may not grow (`ulimit -f`) end nothing: they show as failed writes. A
+// file that shrinks while it is mapped ends with kCannot. Call once, before any output file is made.
 void install_signal_handlers();
 
 // While one lives, the first such signal only asks for an end; the second ends at once as above.

@@ -1,13 +1,11 @@
 #include "dump/dump.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include "base/log.h"
 #include "dump/cpu_profiling.h"
@@ -25,29 +23,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The pids whose tensors an earlier run left here.
-std::set<std::string> recorded_pids(const std::string& dump) {
-  std::set<std::string> out;
-  std::error_code error;
-  for (fs::directory_iterator at(dump + "/" + record::kTensorsFolder, error);
-       !error && at != fs::directory_iterator(); at.increment(error)) {
-    const std::string name = at->path().filename().native();
-    if (const size_t underscore = name.rfind('_'); underscore != std::string::npos)
-      out.insert(name.substr(underscore + 1));
-  }
-  return out;
-}
-
-// Files of this run in a folder of the dump, relative to it and in order.
+// Files in a folder of the dump, relative to it and in order.
 std::vector<std::string> list_files(const std::string& dump, const std::string& folder,
-                                    std::string_view ending, fs::file_time_type since) {
+                                    std::string_view ending) {
   std::vector<std::string> out;
   std::error_code error;
   for (fs::directory_iterator at(fs::path(dump) / folder, error);
        !error && at != fs::directory_iterator(); at.increment(error)) {
     const std::string name = at->path().filename().native();
-    std::error_code ignored;
-    if (name.ends_with(ending) && !name.starts_with('.') && at->last_write_time(ignored) >= since)
+    if (name.ends_with(ending) && !name.starts_with('.'))
       out.push_back(fmt::format("{}/{}", folder, name));
   }
   std::sort(out.begin(), out.end());
@@ -69,7 +53,6 @@ class Dump {
   }
 
   Result<Outcome> run() {
-    const std::set<std::string> earlier = recorded_pids(outcome_.dump);
     const std::time_t start = std::time(nullptr);
     if (outcome_.options.probe == Probe::kTorch)
       ask_torch_probe(outcome_.options, output_, plan_.environment);
@@ -83,7 +66,7 @@ class Dump {
     if (outcome_.options.dry_run)
       predict();
     else
-      finish(earlier);
+      finish();
     return std::move(outcome_);
   }
 
@@ -106,26 +89,23 @@ class Dump {
       log_error(predicted.error().text());
   }
 
-  void finish(const std::set<std::string>& earlier) {
+  void finish() {
     RecordedRun& run = outcome_.end.run;
     const std::string timestamp = stamp_text(outcome_.end.start);
     for (RecordedProcess& process : run.processes) {
-      if (process.ended)
-        count_replaced(outcome_.dump, scratch_.made_at(), process);
-      else if (!process.still_running)
-        repair(outcome_.dump, timestamp, scratch_.made_at(), process);
+      if (process.still_running) continue;
+      if (!process.ended) repair(outcome_.dump, timestamp, process);
+      count_files(outcome_.dump, scratch_.path(), scratch_.made_at(), process);
     }
     finish_topologies();
     finish_profiling(timestamp);
     list_all_files();
     if (outcome_.options.probe == Probe::kTorch) read_torch();
     judge(outcome_, plan_.program);
-    for (const RecordedProcess& process : run.processes)
-      if (process.counts.announced > 0 && earlier.contains(std::to_string(process.pid)))
-        outcome_.notes.push_back(
-            fmt::format("an earlier run had a process {} too: tensors/*_{} holds files of both",
-                        process.pid, process.pid));
-    if (somebody_records()) scratch_.keep();
+    if (somebody_records())
+      scratch_.keep();
+    else
+      release_claims(outcome_.dump, scratch_.path());
     if (auto written = write_manifest(outcome_); !written) log_error(written.error().text());
   }
 
@@ -159,32 +139,32 @@ class Dump {
 
   void finish_profiling(const std::string& timestamp) {
     if (!outcome_.options.wants("cpu_profiling")) return;
-    std::vector<std::string> folders = {timestamp};
+    std::vector<std::string> folders;
     for (const RecordedProcess& process : outcome_.end.run.processes)
-      folders.push_back(timestamp + "_" + std::to_string(process.pid));
+      append(folders, times_folders(timestamp, process));
+    std::sort(folders.begin(), folders.end());
     for (const std::string& name : folders) {
       const std::string folder = record::kCpuProfilingFolder + ("/" + name);
       if (!somebody_records())
         if (auto done = rewrite_profiling(outcome_.dump + "/" + folder); !done)
           outcome_.problems.push_back(done.error().text());
-      append(outcome_.files.cpu_profiling,
-             list_files(outcome_.dump, folder, ".txt", scratch_.made_at()));
+      append(outcome_.files.cpu_profiling, list_files(outcome_.dump, folder, ".txt"));
     }
   }
 
   void list_all_files() {
     const auto list = [&](const std::string& folder, std::string_view ending) {
-      return list_files(outcome_.dump, folder, ending, scratch_.made_at());
+      return list_files(outcome_.dump, folder, ending);
     };
     Files& files = outcome_.files;
     for (const RecordedProcess& process : outcome_.end.run.processes) {
-      const std::string pid = std::to_string(process.pid);
-      append(files.layers, list(record::kLayerFolder + ("/" + pid), ".json"));
-      append(files.models, list(record::kModelFolder + ("/" + pid), ".json"));
-      append(files.onnx, list(record::kModelFolder + ("/" + pid), ".onnx"));
-      append(files.onnx, list(record::kLayerFolder + ("/" + pid), ".onnx"));
-      append(files.operation_tables, list(record::kOperationTablesFolder + ("/" + pid), ".csv"));
-      append(files.kernel_tables, list(record::kKernelTablesFolder + ("/" + pid), ".csv"));
+      const std::string name = "/" + process.name;
+      append(files.layers, list(record::kLayerFolder + name, ".json"));
+      append(files.models, list(record::kModelFolder + name, ".json"));
+      append(files.onnx, list(record::kModelFolder + name, ".onnx"));
+      append(files.onnx, list(record::kLayerFolder + name, ".onnx"));
+      append(files.operation_tables, list(record::kOperationTablesFolder + name, ".csv"));
+      append(files.kernel_tables, list(record::kKernelTablesFolder + name, ".csv"));
     }
   }
 
@@ -213,10 +193,12 @@ Result<Outcome> run(const Options& options, RecordingPlan plan) {
     if (!output) return fail(output.error());
     const std::string dump = *output + "/" + record::kDumpFolder;
     std::error_code ignored;
-    if (!options.dry_run && fs::exists(dump, ignored))
+    const bool is_there = fs::exists(dump, ignored);
+    if (auto ready = make_dump_folder(dump, made); !ready) return fail(ready.error());
+    if (is_there && !options.dry_run)
       log_warning(dump + " holds an earlier dump; this one is added to it");
-    if (auto ready = made.make(dump); !ready) return fail(ready.error());
-    auto scratch = ScratchFolder::at(fmt::format("{}/.run_{}", dump, ::getpid()));
+    clear_leftovers(dump);
+    auto scratch = ScratchFolder::in(dump);
     if (!scratch) return fail(scratch.error());
     return Dump(options, std::move(plan), *output, std::move(*scratch)).run();
   };

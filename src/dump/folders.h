@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text_file.h"
 
 namespace ait::dump {
 
@@ -23,6 +24,10 @@ class MadeFolders {
   std::vector<std::string> made_;  // parents first
 };
 
+// Makes the folder of the dump itself. kRefused where it belongs to another user, or a link to it
+// does: whoever owns a folder decides where in the end its files go.
+Result<void> make_dump_folder(const std::string& path, MadeFolders& made);
+
 // The folder that -o names: `~` is the home folder, it is made where it is missing, and the result
 // is absolute, because the command may change its current folder. kUnwritable where nothing can be
 // written there.
@@ -31,8 +36,9 @@ Result<std::string> prepare_output(const std::string& typed, MadeFolders& made);
 // A folder that lives as long as the run.
 class ScratchFolder {
  public:
-  // What lies there already is left over from a process that had our pid, and is removed.
-  static Result<ScratchFolder> at(const std::string& path);
+  // `.run_{pid}` in the dump, with a number behind it where a run in another container has that. It
+  // is locked while the run lasts.
+  static Result<ScratchFolder> in(const std::string& dump);
   static Result<ScratchFolder> temporary();
 
   ScratchFolder(ScratchFolder&& other) noexcept;
@@ -46,11 +52,20 @@ class ScratchFolder {
   void keep() { kept_ = true; }
 
  private:
-  explicit ScratchFolder(std::string path);
+  ScratchFolder(std::string path, Descriptor lock);
 
   std::string path_;
+  Descriptor lock_;
   std::filesystem::file_time_type made_at_;
   bool kept_ = false;
 };
+
+// Removes what launchers have left in the dump that were killed: their scratch folders, where nobody
+// holds the lock and no process still runs that was started with it, and the claims of runs that
+// have no such folder any more (record/claim.h).
+void clear_leftovers(const std::string& dump);
+
+// Removes the claims of a run, whose folders now show which names are taken.
+void release_claims(const std::string& dump, const std::string& scratch);
 
 }  // namespace ait::dump

@@ -85,23 +85,38 @@ std::string why_nobody_called_torch(const RecordingEnd& recording) {
          "the recorder, and one that cannot import ait_llm has said so above";
 }
 
+std::string lost_text(const RecordedProcess& process) {
+  std::string out;
+  if (const uint64_t lost = process.lost(); lost > 0) out += count_text(lost, "tensor");
+  if (const uint64_t lost = process.lost_records(); lost > 0)
+    out += (out.empty() ? "" : " and ") + count_text(lost, "other file");
+  return out;
+}
+
 void judge_process(const RecordedProcess& process, Outcome& outcome) {
-  if (process.ended) return;
   auto& problems = outcome.problems;
-  const bool dry_run = outcome.options.dry_run;
+  const std::string lost = outcome.options.dry_run ? "" : lost_text(process);
+  if (!process.uncounted.empty())
+    problems.push_back(
+        fmt::format("the files of process {} cannot be counted, so that nobody knows "
+                    "whether all are there: {}",
+                    process.name, report::visible(process.uncounted)));
+  if (process.ended) {
+    if (!lost.empty())
+      problems.push_back(fmt::format(
+          "process {} had written {} more than are there now: somebody has removed or moved them",
+          process.name, lost));
+    return;
+  }
   if (process.still_running) {
     problems.push_back(fmt::format(
         "process {} outlived the command and still runs; what it writes from now on is not counted",
-        process.pid));
+        process.name));
     return;
   }
   std::string what = fmt::format(
-      "process {} did not end in order (killed, crashed, or left by _exit)", process.pid);
-  if (const uint64_t lost = process.lost(); lost > 0 && !dry_run)
-    what += fmt::format("; {} it had announced did not arrive", count_text(lost, "tensor"));
-  if (const uint64_t lost = process.lost_records(); lost > 0 && !dry_run)
-    what += fmt::format("; {} of parameters, tiling or topologies did not arrive",
-                        count_text(lost, "file"));
+      "process {} did not end in order (killed, crashed, or left by _exit)", process.name);
+  if (!lost.empty()) what += fmt::format("; {} it had announced did not arrive", lost);
   // Forked workers of Python leave by _exit: the command is content, and nothing is missing.
   const bool harmless =
       outcome.end.child.status() == 0 && process.lost() == 0 && process.lost_records() == 0;
@@ -166,19 +181,24 @@ void judge(Outcome& outcome, const launch::Program& program,
   for (const RecordedProcess& process : run.processes) judge_process(process, outcome);
   judge_failures(outcome, counts, problems);
   for (const RecordedProcess& process : run.processes)
-    if (process.replaced > 0)
-      outcome.notes.push_back(fmt::format(
-          "process {} wrote {} that are no longer there: later ones of the same name have replaced "
-          "them, because operations were executed more than once for each set-up, or somebody "
-          "moved "
-          "them",
-          process.pid, count_text(process.replaced, "tensor")));
+    if (process.counts.replaced > 0 && !options.dry_run)
+      outcome.notes.push_back(
+          fmt::format("process {} wrote {} over earlier ones of the same name, because operations "
+                      "were executed "
+                      "more than once for each set-up; the last of each name is kept",
+                      process.name, count_text(process.counts.replaced, "tensor")));
   if (options.wants("tensor") && counts.announced == 0 && !outcome.torch.only_statistics)
     problems.push_back(torch ? why_no_torch_tensor(options, counts)
                              : why_no_tensor(options, counts));
+  if (counts.lines_written > 0 && !outcome.files.lines() && !options.dry_run)
+    problems.push_back(fmt::format(
+        "{} of tables or times had been written, and no file of them is there any more: somebody "
+        "has removed or moved them",
+        count_text(counts.lines_written, "line")));
   const bool trees =
       (options.wants("model") || options.wants("layer")) && !outcome.torch.folders.empty();
-  if (!options.wants("tensor") && !outcome.files.any() && !trees && !options.dry_run)
+  if (!options.wants("tensor") && !outcome.files.any() && !trees && !options.dry_run &&
+      counts.lines_written == 0)
     problems.push_back("the command reported nothing of what --type asks for");
 
   uint64_t last = 0;

@@ -104,6 +104,7 @@ JsonArray processes_array(const Outcome& outcome) {
   for (const RecordedProcess& process : outcome.end.run.processes) {
     JsonObject object;
     object.set("pid", process.pid)
+        .set("name", process.name)
         .set("ended_in_order", process.ended)
         .set("still_running", process.still_running);
     if (outcome.options.dry_run) {  // nothing was to be stored

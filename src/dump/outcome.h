@@ -21,10 +21,11 @@ struct Files {
   std::vector<std::string> kernel_tables;
   std::vector<std::string> cpu_profiling;
 
-  bool any() const {
-    return !layers.empty() || !models.empty() || !onnx.empty() || !operation_tables.empty() ||
-           !kernel_tables.empty() || !cpu_profiling.empty();
+  // Whether there is one of those that grow line by line.
+  bool lines() const {
+    return !operation_tables.empty() || !kernel_tables.empty() || !cpu_profiling.empty();
   }
+  bool any() const { return !layers.empty() || !models.empty() || !onnx.empty() || lines(); }
 };
 
 struct Outcome {

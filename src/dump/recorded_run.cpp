@@ -1,18 +1,22 @@
 #include "dump/recorded_run.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <optional>
 #include <string_view>
 
-#include "base/mapped_file.h"
+#include "base/text_file.h"
 #include "dump/torch_run.h"
 #include "formats/registry.h"
 #include "launch/process.h"
+#include "record/atomic_file.h"
+#include "record/claim.h"
 #include "record/dump_names.h"
 
 namespace ait::dump {
@@ -23,7 +27,9 @@ using record::Ledger;
 namespace {
 
 // In the environment of every process of the run.
-std::string mark_of(const std::string& scratch) { return "AIT_PROBE_SCRATCH=" + scratch; }
+std::string mark_of(const std::string& scratch) {
+  return record::kScratchVariable + ("=" + scratch);
+}
 
 // 4711 of "4711.0.ledger".
 std::optional<uint64_t> pid_of_ledger(const std::string& name) {
@@ -58,6 +64,13 @@ bool is_tensor_file(const fs::path& path) {
   return path.extension() == ".bin" || path.extension() == ".pth";
 }
 
+// Tiling and reported topologies have places of their own.
+bool is_record_file(const fs::path& path) {
+  const std::string name = path.filename().native();
+  return name == record::kParamFile || name == record::kModelTreeFile ||
+         name == record::kStatisticsFile;
+}
+
 // In the recorder's measure: of torch files only the tensor, of the others all.
 uint64_t counted_bytes(const fs::directory_entry& file) {
   std::error_code error;
@@ -68,68 +81,92 @@ uint64_t counted_bytes(const fs::directory_entry& file) {
   return error ? 0 : bytes;
 }
 
-// Calls visit(entry) for every regular file below the folder. What cannot be read is passed over.
+// Calls visit(entry) for every entry of a folder; one that is missing has none. The first reason why
+// a folder cannot be read goes to `problem`.
 template <typename Visit>
-void each_file(const fs::path& folder, Visit visit) {
+void each_entry(const fs::path& folder, std::string& problem, Visit visit) {
   std::error_code error;
-  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error);
-  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-    std::error_code ignored;
-    if (at->is_regular_file(ignored) && !at->is_symlink(ignored)) visit(*at);
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) visit(*at);
+  if (error && error != std::errc::no_such_file_or_directory && problem.empty())
+    problem = fmt::format("{}: {}", folder.native(), error.message());
+}
+
+// The same for every regular file below it, whatever cannot be read in between. Only one folder is
+// open at a time: they may be nested deeper than files may be open.
+template <typename Visit>
+void each_file(const fs::path& folder, std::string& problem, Visit visit) {
+  std::vector<fs::path> folders = {folder};
+  while (!folders.empty()) {
+    const fs::path next = std::move(folders.back());
+    folders.pop_back();
+    each_entry(next, problem, [&](const fs::directory_entry& entry) {
+      std::error_code ignored;
+      if (entry.is_symlink(ignored)) return;
+      if (entry.is_directory(ignored)) folders.push_back(entry.path());
+      if (entry.is_regular_file(ignored)) visit(entry);
+    });
   }
 }
 
-// Folders directly below `parent` for which the name fits.
-template <typename Fits>
-std::vector<fs::path> folders_below(const fs::path& parent, Fits fits) {
-  std::vector<fs::path> out;
-  std::error_code error;
-  for (fs::directory_iterator at(parent, error); !error && at != fs::directory_iterator();
-       at.increment(error))
-    if (fits(at->path().filename().native())) out.push_back(at->path());
-  return out;
+// {device}_{process}
+bool is_folder_of(const std::string& folder, const std::string& process) {
+  const size_t underscore = folder.find('_');
+  return underscore != std::string::npos && folder.substr(underscore + 1) == process;
 }
 
-// Calls visit(entry) for every file of the process below {root}/{kind}.
+// And for every file of the process below {root}/{kind}.
 template <typename Visit>
-void each_file_of(const fs::path& root, const std::string& kind, const std::string& pid,
-                  Visit visit) {
-  const auto is_of_process = [&](const std::string& name) {
-    return kind == record::kTorchTensorsFolder ? is_torch_folder_of(name, pid)
-                                               : name.ends_with("_" + pid);
-  };
-  for (const fs::path& folder : folders_below(root / kind, is_of_process)) each_file(folder, visit);
+void each_file_of(const fs::path& root, const std::string& kind, const RecordedProcess& process,
+                  std::string& problem, Visit visit) {
+  std::vector<fs::path> folders;
+  each_entry(root / kind, problem, [&](const fs::directory_entry& entry) {
+    const std::string name = entry.path().filename().native();
+    if (kind == record::kTorchTensorsFolder ? is_torch_folder_of(name, std::to_string(process.pid))
+                                            : is_folder_of(name, process.name))
+      folders.push_back(entry.path());
+  });
+  for (const fs::path& folder : folders) each_file(folder, problem, visit);
 }
 
 struct FileCount {
-  uint64_t count = 0;
-  uint64_t bytes = 0;
+  uint64_t tensors = 0;
+  uint64_t tensor_bytes = 0;
+  uint64_t records = 0;  // the files beside them
+  std::string problem;
 };
 
-constexpr const char* kTensorFolders[] = {record::kTensorsFolder, record::kTorchTensorsFolder};
-
-// Those of this run: an earlier one may have had a process of the same pid.
-FileCount tensors_of(const fs::path& root, const std::string& pid, fs::file_time_type since,
-                     bool with_bytes) {
+FileCount files_of(const fs::path& root, const std::string& scratch, const RecordedProcess& process,
+                   fs::file_time_type since, bool with_bytes) {
   FileCount out;
-  for (const char* kind : kTensorFolders)
-    each_file_of(root, kind, pid, [&](const fs::directory_entry& file) {
+  for (const std::string kind : {record::kTensorsFolder, record::kTorchTensorsFolder})
+    each_file_of(root, kind, process, out.problem, [&](const fs::directory_entry& file) {
       std::error_code error;
-      if (!is_tensor_file(file.path()) || file.last_write_time(error) < since || error) return;
-      out.count += 1;
-      if (with_bytes) out.bytes += counted_bytes(file);
+      if (kind == record::kTorchTensorsFolder && (file.last_write_time(error) < since || error))
+        return;
+      if (is_record_file(file.path())) ++out.records;
+      if (!is_tensor_file(file.path())) return;
+      ++out.tensors;
+      if (with_bytes) out.tensor_bytes += counted_bytes(file);
     });
+  each_file_of(root, record::kTilingFolder, process, out.problem,
+               [&](const fs::directory_entry&) { ++out.records; });
+  each_entry(scratch, out.problem, [&](const fs::directory_entry& file) {
+    const std::string name = file.path().filename().native();
+    out.records += name.starts_with(process.name + ".") && name.ends_with(".json") ? 1 : 0;
+  });
   return out;
 }
 
 }  // namespace
 
 uint64_t RecordedProcess::lost() const {
-  return left_of(counts.announced, counts.written + replaced, counts.failed);
+  return left_of(counts.announced, counts.written + counts.replaced, counts.failed);
 }
 
 uint64_t RecordedProcess::lost_records() const {
-  return left_of(counts.records_announced, counts.records_written, counts.records_failed);
+  return left_of(counts.records_announced, counts.records_written + counts.records_replaced,
+                 counts.records_failed);
 }
 
 Ledger RecordedRun::totals() const {
@@ -139,24 +176,16 @@ Ledger RecordedRun::totals() const {
 }
 
 void add_counts(Ledger& sum, const Ledger& counts) {
-  static constexpr uint64_t Ledger::* kAdded[] = {&Ledger::announced,
-                                                  &Ledger::announced_bytes,
-                                                  &Ledger::written,
-                                                  &Ledger::written_bytes,
-                                                  &Ledger::failed,
-                                                  &Ledger::failed_bytes,
-                                                  &Ledger::skipped,
-                                                  &Ledger::records_announced,
-                                                  &Ledger::records_written,
-                                                  &Ledger::records_failed,
-                                                  &Ledger::lines_written,
-                                                  &Ledger::lines_failed,
-                                                  &Ledger::overflows,
-                                                  &Ledger::operations_asked,
-                                                  &Ledger::operations_wanted,
-                                                  &Ledger::rounds_asked,
-                                                  &Ledger::rounds_wanted};
+  static constexpr uint64_t Ledger::* kAdded[] = {
+      &Ledger::announced,        &Ledger::announced_bytes,   &Ledger::written,
+      &Ledger::written_bytes,    &Ledger::replaced,          &Ledger::failed,
+      &Ledger::failed_bytes,     &Ledger::skipped,           &Ledger::records_announced,
+      &Ledger::records_written,  &Ledger::records_replaced,  &Ledger::records_failed,
+      &Ledger::lines_written,    &Ledger::lines_failed,      &Ledger::overflows,
+      &Ledger::operations_asked, &Ledger::operations_wanted, &Ledger::rounds_asked,
+      &Ledger::rounds_wanted};
   for (const auto member : kAdded) sum.*member += counts.*member;
+  sum.owns_times = std::max(sum.owns_times, counts.owns_times);
   sum.highest_round = std::max(sum.highest_round, counts.highest_round);
   if (sum.failure_number != 0 || counts.failure_number == 0) return;
   sum.failure_number = counts.failure_number;
@@ -165,7 +194,7 @@ void add_counts(Ledger& sum, const Ledger& counts) {
 }
 
 RecordedRun read_run(const std::string& scratch) {
-  std::map<uint64_t, RecordedProcess> by_pid;
+  std::map<std::pair<uint64_t, uint64_t>, RecordedProcess> by_name;
   std::error_code error;
   for (fs::directory_iterator at(scratch, error); !error && at != fs::directory_iterator();
        at.increment(error)) {
@@ -173,17 +202,23 @@ RecordedRun read_run(const std::string& scratch) {
     if (!pid) continue;
     Ledger ledger;
     const bool readable = record::read_ledger(at->path().c_str(), ledger);
-    auto [process, is_new] = by_pid.try_emplace(*pid);
+    const uint64_t number = readable ? ledger.name_number : 0;
+    auto [process, is_new] = by_name.try_emplace({*pid, number});
     process->second.pid = *pid;
+    process->second.name = record::process_name(*pid, number).text;
     process->second.ended = (is_new || process->second.ended) && readable && ledger.ended == 1;
     if (readable) add_counts(process->second.counts, ledger);
   }
   RecordedRun run;
   for (const pid_t pid : launch::processes_with(mark_of(scratch)))
     run.still_running.push_back(static_cast<uint64_t>(pid));
-  for (auto& [pid, process] : by_pid) {
-    process.still_running = !process.ended && std::binary_search(run.still_running.begin(),
-                                                                 run.still_running.end(), pid);
+  for (auto& [name, process] : by_name) {
+    process.still_running =
+        !process.ended &&
+        std::binary_search(run.still_running.begin(), run.still_running.end(), process.pid);
+    Ledger& counts = process.counts;
+    counts.written -= std::min(counts.written, counts.replaced);
+    counts.records_written -= std::min(counts.records_written, counts.records_replaced);
     run.processes.push_back(process);
   }
   return run;
@@ -195,50 +230,65 @@ void wait_for_processes(const std::string& scratch,
     if (!launch::wait_for_end(pid, deadline)) return;
 }
 
-void repair(const std::string& dump, const std::string& timestamp, fs::file_time_type since,
-            RecordedProcess& process) {
+void repair(const std::string& dump, const std::string& timestamp, const RecordedProcess& process) {
   const std::string pid = std::to_string(process.pid);
   const fs::path root(dump);
+  std::string ignored;  // what cannot be read cannot be repaired, and is said when it is counted
   for (const char* kind :
        {record::kTensorsFolder, record::kTorchTensorsFolder, record::kTilingFolder})
-    each_file_of(root, kind, pid, [&](const fs::directory_entry& file) {
+    each_file_of(root, kind, process, ignored, [&](const fs::directory_entry& file) {
       std::error_code error;
       if (is_temporary_of(file.path().filename().native(), pid)) fs::remove(file.path(), error);
     });
-  const FileCount there = tensors_of(root, pid, since, true);
-  process.counts.written = there.count;
-  process.counts.written_bytes = there.bytes;
-  for (const fs::path& folder :
-       {root / record::kOperationTablesFolder / pid, root / record::kKernelTablesFolder / pid,
-        root / record::kCpuProfilingFolder / timestamp,
-        root / record::kCpuProfilingFolder / fmt::format("{}_{}", timestamp, pid)})
-    each_file(folder,
+  std::vector<fs::path> folders = {root / record::kOperationTablesFolder / process.name,
+                                   root / record::kKernelTablesFolder / process.name};
+  for (const std::string& times : times_folders(timestamp, process))
+    folders.push_back(root / record::kCpuProfilingFolder / times);
+  for (const fs::path& folder : folders)
+    each_file(folder, ignored,
               [](const fs::directory_entry& file) { cut_off_half_line(file.path().native()); });
 }
 
-void count_replaced(const std::string& dump, fs::file_time_type since, RecordedProcess& process) {
-  const std::string pid = std::to_string(process.pid);
-  const uint64_t written = process.counts.written;
-  if (tensors_of(dump, pid, since, false).count >= written) return;
-  const FileCount there = tensors_of(dump, pid, since, true);
-  process.replaced = written - std::min(written, there.count);
-  process.counts.written = there.count;
-  process.counts.written_bytes = there.bytes;
+void count_files(const std::string& dump, const std::string& scratch, fs::file_time_type since,
+                 RecordedProcess& process) {
+  Ledger& counts = process.counts;
+  FileCount there = files_of(dump, scratch, process, since, false);
+  process.uncounted = there.problem;
+  if (!there.problem.empty()) return;
+  const bool as_said = there.tensors == counts.written && counts.replaced == 0;
+  // Torch folders of a process in another container.
+  const bool others_too = process.ended && there.tensors > counts.written;
+  if (!as_said && !others_too) {
+    there = files_of(dump, scratch, process, since, true);
+    counts.written = there.tensors;
+    counts.written_bytes = there.tensor_bytes;
+  }
+  counts.records_written = std::min(counts.records_written, there.records);
+}
+
+std::vector<std::string> times_folders(const std::string& timestamp,
+                                       const RecordedProcess& process) {
+  std::vector<std::string> out = {fmt::format("{}_{}", timestamp, process.name)};
+  if (process.counts.owns_times != 0) out.push_back(timestamp);
+  return out;
 }
 
 bool cut_off_half_line(const std::string& path) {
-  size_t whole = 0;
-  {
-    const auto file = MappedFile::open(path);
-    if (!file) return false;
-    const auto bytes = (*file)->bytes();
-    const auto* text = reinterpret_cast<const char*>(bytes.data());
-    const size_t last = std::string_view(text, bytes.size()).rfind('\n');
-    whole = last == std::string_view::npos ? 0 : last + 1;
-    if (whole == bytes.size() && whole > 0) return false;
+  const Descriptor file(record::open_regular_file(path.c_str(), O_RDWR));
+  const off_t size = file.get() < 0 ? -1 : ::lseek(file.get(), 0, SEEK_END);
+  if (size < 0) return false;
+  off_t whole = 0;  // bytes up to the last line end
+  std::array<char, 4096> block;
+  for (off_t end = size; end > 0 && whole == 0;) {
+    const off_t begin = std::max<off_t>(end - static_cast<off_t>(block.size()), 0);
+    const ssize_t got = ::pread(file.get(), block.data(), static_cast<size_t>(end - begin), begin);
+    if (got <= 0) return false;
+    const size_t last = std::string_view(block.data(), static_cast<size_t>(got)).rfind('\n');
+    if (last != std::string_view::npos) whole = begin + static_cast<off_t>(last) + 1;
+    end = begin;
   }
-  return whole == 0 ? ::unlink(path.c_str()) == 0
-                    : ::truncate(path.c_str(), static_cast<off_t>(whole)) == 0;
+  if (whole == size && size > 0) return false;
+  return whole == 0 ? ::unlink(path.c_str()) == 0 : ::ftruncate(file.get(), whole) == 0;
 }
 
 }  // namespace ait::dump

@@ -17,18 +17,21 @@ namespace ait::dump {
 
 struct RecordedProcess {
   uint64_t pid = 0;
-  bool ended = false;          // in order, with everything dealt with
+  std::string name;    // of its folders: the pid, with a number behind it where that was taken
+  bool ended = false;  // in order, with everything dealt with
   bool still_running = false;  // outlived the command
-  record::Ledger counts;       // of all programs that had this pid one after another
-  uint64_t replaced = 0;       // tensors written whose files later ones of the same name have taken
+  // Of all programs that it was one after another. What was written without what was replaced
+  // by later files of the same name; as the files on disk say it, once they have been counted.
+  record::Ledger counts;
+  std::string uncounted;  // why they could not be; "" where they could
 
-  // Announced, but neither written nor failed.
+  // Announced, but neither failed nor there. Of a process that has ended in order: removed.
   uint64_t lost() const;
   uint64_t lost_records() const;
 };
 
 struct RecordedRun {
-  std::vector<RecordedProcess> processes;  // in the order of their pids
+  std::vector<RecordedProcess> processes;  // in the order of their pids and names
   std::vector<uint64_t> still_running;     // of the command, whether they called the probe or not
 
   record::Ledger totals() const;
@@ -45,14 +48,18 @@ void wait_for_processes(const std::string& scratch, std::chrono::steady_clock::t
 void add_counts(record::Ledger& sum, const record::Ledger& counts);
 
 // After a process was killed: removes its half-written files and the half of a last line in its
-// tables, and counts its tensors that are really there instead of believing the ledger. `since` is
-// when the run began: a process of an earlier run may have had the same pid.
-void repair(const std::string& dump, const std::string& timestamp,
-            std::filesystem::file_time_type since, RecordedProcess& process);
+// tables.
+void repair(const std::string& dump, const std::string& timestamp, const RecordedProcess& process);
 
-// After a process that ended in order: what it has written more than once counts once.
-void count_replaced(const std::string& dump, std::filesystem::file_time_type since,
-                    RecordedProcess& process);
+// Counts the files of a process that are really there instead of believing its ledger: tensors, and
+// those beside them, of which topologies are in the scratch folder. `since` is when the run began:
+// the torch folders of an earlier process with the same pid are not told apart by their names.
+void count_files(const std::string& dump, const std::string& scratch,
+                 std::filesystem::file_time_type since, RecordedProcess& process);
+
+// Where below cpu_profiling its times may be, for a run that began at `timestamp`.
+std::vector<std::string> times_folders(const std::string& timestamp,
+                                       const RecordedProcess& process);
 
 // Whether the file's last line had no end and was cut off. An empty file goes altogether.
 bool cut_off_half_line(const std::string& path);

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <string_view>
 
+#include "record/dump_names.h"
+
 namespace ait::dump {
 namespace {
 
@@ -20,17 +22,18 @@ Result<RecordingPlan> plan_recording(const std::vector<std::string>& command) {
       launch::find_program(command[0], environment.get("PATH").value_or(kDefaultPath));
   if (!program) return fail(program.error());
   remove_probe_settings(environment);
-  return RecordingPlan{command, *program, std::move(environment)};
+  return RecordingPlan{command, *program, std::move(environment), launch::Output::kInherited};
 }
 
 Result<RecordingEnd> run_recording(RecordingPlan& plan, const std::string& scratch,
                                    std::time_t start) {
   using Clock = std::chrono::steady_clock;
-  plan.environment.set("AIT_PROBE_SCRATCH", scratch);
+  plan.environment.set(record::kScratchVariable, scratch);
   RecordingEnd out;
   out.start = start;
   const auto began = Clock::now();
-  const auto end = launch::run_child(plan.program.path, plan.command, plan.environment);
+  const auto end =
+      launch::run_child(plan.program.path, plan.command, plan.environment, plan.output);
   if (!end) return fail(end.error());
   out.child = *end;
   out.seconds = std::chrono::duration<double>(Clock::now() - began).count();
@@ -63,7 +66,7 @@ void remove_probe_settings(launch::Environment& environment) {
                            "ATB_DUMP_CONFIG",
                            "ATB_CHECK_TYPE",
                            "ATB_EXIT",
-                           "AIT_PROBE_SCRATCH",
+                           record::kScratchVariable,
                            "AIT_DRY_RUN",
                            "AIT_TORCH_DUMP_PATH",
                            "AIT_TORCH_TOKEN_RANGE",

@@ -21,6 +21,7 @@ struct RecordingPlan {
   std::vector<std::string> command;
   launch::Program program;
   launch::Environment environment;  // of this process, without others' settings
+  launch::Output output = launch::Output::kInherited;
 };
 
 // Fails, before anything is made, where the command cannot be run.

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/text_file.h"
+#include "dump/texts.h"
 #include "record/dump_names.h"
 #include "report/utf8.h"
 
@@ -36,20 +37,42 @@ void add_reasons(const simdjson::dom::element& manifest, const char* list, const
   }
 }
 
+// Modules that never ran, with a reason, may have run where the recorder cannot see them. Without
+// one the model does not use them in these rounds, as experts of a mixture, and nothing is missing.
+void explain_unseen(const simdjson::dom::element& manifest, const std::string& folder,
+                    uint64_t unseen, TorchRun& run) {
+  simdjson::dom::array reasons;
+  bool explained = false;
+  if (manifest["never_ran_because"].get(reasons) == simdjson::SUCCESS)
+    for (const simdjson::dom::element reason : reasons)
+      if (std::string_view text; reason.get(text) == simdjson::SUCCESS) {
+        explained = true;
+        std::string sentence = fmt::format("{}: ", folder);
+        if (unseen > 0)
+          sentence += fmt::format("nothing is recorded of {}: ", count_text(unseen, "module"));
+        (unseen > 0 ? run.problems : run.notes)
+            .push_back(sentence + report::visible(std::string(text)));
+      }
+  if (unseen > 0 && !explained)
+    run.notes.push_back(fmt::format(
+        "{}: {} of the model did not run in the rounds recorded; never_ran in {} names them",
+        folder, count_text(unseen, "module"), record::kManifestFile));
+}
+
 void read_manifest(const simdjson::dom::element& manifest, const std::string& folder,
                    TorchRun& run) {
   simdjson::dom::object rounds;
+  uint64_t expected = 0;
+  uint64_t seen = 0;
   if (manifest["rounds"].get(rounds) == simdjson::SUCCESS)
     for (const auto& [number, round] : rounds) {
       uint64_t count = 0;
-      if (round["expected"].get(count) == simdjson::SUCCESS) run.modules_expected += count;
-      if (round["seen"].get(count) == simdjson::SUCCESS) run.modules_seen += count;
+      if (round["expected"].get(count) == simdjson::SUCCESS) expected += count;
+      if (round["seen"].get(count) == simdjson::SUCCESS) seen += count;
     }
-  simdjson::dom::array reasons;
-  if (manifest["never_ran_because"].get(reasons) == simdjson::SUCCESS)
-    for (const simdjson::dom::element reason : reasons)
-      if (std::string_view text; reason.get(text) == simdjson::SUCCESS)
-        run.notes.push_back(fmt::format("{}: {}", folder, report::visible(std::string(text))));
+  run.modules_expected += expected;
+  run.modules_seen += seen;
+  explain_unseen(manifest, folder, expected - std::min(expected, seen), run);
   add_reasons(manifest, "not_stored", "not stored", folder, run.notes);
   add_reasons(manifest, "errors", "not recorded", folder, run.problems);
   uint64_t statistics = 0;

@@ -41,8 +41,15 @@ std::optional<uint64_t> number(std::string_view digits) {
   return value;
 }
 
-// Notes the file if its name is {pid}.graph.{seq}.json or {pid}.model.{seq}.json.
-void sort_in(const fs::path& path, std::map<uint64_t, Process>& processes) {
+// As record/claim.h names processes: "4711", "4711_1".
+bool is_process(std::string_view name) {
+  const size_t underscore = std::min(name.find('_'), name.size());
+  return number(name.substr(0, underscore)) &&
+         (underscore == name.size() || number(name.substr(underscore + 1)));
+}
+
+// Notes the file if its name is {process}.graph.{seq}.json or {process}.model.{seq}.json.
+void sort_in(const fs::path& path, std::map<std::string, Process>& processes) {
   const std::string name = path.filename().native();
   constexpr std::string_view kEnd = ".json";
   if (!name.ends_with(kEnd)) return;
@@ -50,12 +57,12 @@ void sort_in(const fs::path& path, std::map<uint64_t, Process>& processes) {
   const size_t first = stem.find('.');
   const size_t last = stem.rfind('.');
   if (first == last) return;
-  const auto pid = number(stem.substr(0, first));
+  const std::string process(stem.substr(0, first));
   const std::string_view kind = stem.substr(first + 1, last - first - 1);
   const auto sequence = number(stem.substr(last + 1));
-  if (!pid || !sequence) return;
-  if (kind == record::kGraphReport) processes[*pid].graphs.push_back({*sequence, path.native()});
-  if (kind == record::kModelReport) processes[*pid].models.push_back({*sequence, path.native()});
+  if (!is_process(process) || !sequence) return;
+  if (kind == record::kGraphReport) processes[process].graphs.push_back({*sequence, path.native()});
+  if (kind == record::kModelReport) processes[process].models.push_back({*sequence, path.native()});
 }
 
 bool is_file_name(std::string_view name) {
@@ -72,9 +79,9 @@ class Finisher {
   Finisher(std::string dump_root, const FinishOptions& options)
       : dump_root_(std::move(dump_root)), options_(options) {}
 
-  void process(uint64_t pid, Process& files) {
-    const std::string layer_folder = folder_of(record::kLayerFolder, pid);
-    const std::string model_folder = folder_of(record::kModelFolder, pid);
+  void process(const std::string& name, Process& files) {
+    const std::string layer_folder = folder_of(record::kLayerFolder, name);
+    const std::string model_folder = folder_of(record::kModelFolder, name);
     read_table(layer_folder + "x.json");
     const auto graphs = read_reports(files.graphs);
     if (options_.layers)
@@ -99,8 +106,8 @@ class Finisher {
     return only;
   }
 
-  std::string folder_of(const char* kind, uint64_t pid) const {
-    return dump_root_ + "/" + kind + "/" + std::to_string(pid) + "/";
+  std::string folder_of(const char* kind, const std::string& process) const {
+    return dump_root_ + "/" + kind + "/" + process + "/";
   }
 
   void problem(Error error) { finished_.problems.push_back(std::move(error)); }
@@ -181,7 +188,7 @@ class Finisher {
 Result<FinishedTopologies> finish_topologies(const std::string& scratch_folder,
                                              const std::string& dump_root,
                                              const FinishOptions& options) {
-  std::map<uint64_t, Process> processes;
+  std::map<std::string, Process> processes;
   std::error_code bad;
   for (fs::directory_iterator entry(scratch_folder, bad), end; !bad && entry != end;
        entry.increment(bad))
@@ -190,7 +197,7 @@ Result<FinishedTopologies> finish_topologies(const std::string& scratch_folder,
     return fail(Error(ErrorCode::kUnreadable, scratch_folder)
                 << "cannot be looked through for topologies: " << bad.message());
   Finisher finisher(dump_root, options);
-  for (auto& [pid, files] : processes) finisher.process(pid, files);
+  for (auto& [name, files] : processes) finisher.process(name, files);
   return finisher.take();
 }
 

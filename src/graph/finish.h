@@ -4,9 +4,9 @@
 //   if (!finished) return fail(finished.error());
 //   for (const Error& problem : finished->problems) log_warning(problem.text());
 //
-// The scratch folder holds, of every process that was recorded, {pid}.graph.{seq}.json and
-// {pid}.model.{seq}.json: the name under which something was reported, a line end, and the report
-// (atb_reports.h). `seq` counts from 0 in the order of delivery.
+// The scratch folder holds, of every process that was recorded, {process}.graph.{seq}.json and
+// {process}.model.{seq}.json: the name under which something was reported, a line end, and the report
+// (atb_reports.h). A process goes by its pid, or by a name that record/claim.h gave it. `seq` counts from 0 in the order of delivery.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 namespace ait::graph {
 
 struct FinishOptions {
-  bool layers = true;   // {dump_root}/layer/{pid}/{opName}.json
-  bool models = false;  // {dump_root}/model/{pid}/{modelName}.json
+  bool layers = true;   // {dump_root}/layer/{process}/{opName}.json
+  bool models = false;  // {dump_root}/model/{process}/{modelName}.json
   bool onnx = false;    // beside each of them, with shapes where the dump has a table of operations
 };
 

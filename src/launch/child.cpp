@@ -1,7 +1,9 @@
 #include "launch/child.h"
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -59,7 +61,7 @@ class HeldSignals {
 };
 
 int start(const std::string& path, const std::vector<std::string>& words,
-          const Environment& environment, const sigset_t& mask, pid_t& child) {
+          const Environment& environment, Output output, const sigset_t& mask, pid_t& child) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -67,14 +69,19 @@ int start(const std::string& path, const std::vector<std::string>& words,
 
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  sigset_t defaults;  // we ignore SIGPIPE, the command must not inherit that
-  sigemptyset(&defaults);
-  sigaddset(&defaults, SIGPIPE);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setsigmask(&attributes, &mask);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  const int error = ::posix_spawn(&child, path.c_str(), nullptr, &attributes, arguments.data(),
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  if (output == Output::kToStandardError) {
+    if (::fcntl(STDERR_FILENO, F_GETFD) >= 0)
+      posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+    else  // whoever closed it wants to hear nothing
+      posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  }
+  const int error = ::posix_spawn(&child, path.c_str(), &files, &attributes, arguments.data(),
                                   environment.pointers().data());
+  posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   return error;
 }
@@ -85,10 +92,11 @@ bool sent_by_a_process(const siginfo_t& info) { return info.si_code <= 0; }
 }  // namespace
 
 Result<ChildEnd> run_child(const std::string& path, const std::vector<std::string>& words,
-                           const Environment& environment) {
+                           const Environment& environment, Output output) {
   const HeldSignals signals;
   pid_t child = 0;
-  if (const int error = start(path, words, environment, signals.old_mask(), child); error != 0) {
+  if (const int error = start(path, words, environment, output, signals.old_mask(), child);
+      error != 0) {
     Error cannot(ErrorCode::kUnreadable, path);
     cannot << "cannot be started: " << system_message(error);
     if (error == ENOEXEC) cannot << "; if it is a script, start it with its shell (bash FILE)";

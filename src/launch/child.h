@@ -14,6 +14,7 @@
 // puts a probe into the environment, process.h finds what the command has left running.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ struct ChildEnd {
   int status() const { return signal == 0 ? exit_status : 128 + signal; }
 };
 
+// Where a command's standard output goes: that of ait, or where our own is to hold nothing but our
+// document, that of messages.
+enum class Output : uint8_t { kInherited, kToStandardError };
+
 // Runs the program at `path` with standard input, output and error as they are and in the same
 // process group, so that a prompt, Ctrl-C and Ctrl-Z work as if ait were not there, and waits for
 // its end.
@@ -38,6 +43,6 @@ struct ChildEnd {
 // with kill are passed on; those of the terminal went to the command by themselves. Only to be
 // called while the process has a single thread.
 Result<ChildEnd> run_child(const std::string& path, const std::vector<std::string>& words,
-                           const Environment& environment);
+                           const Environment& environment, Output output = Output::kInherited);
 
 }  // namespace ait::launch

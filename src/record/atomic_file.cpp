@@ -26,10 +26,7 @@ std::atomic<uint32_t> next_temporary{0};
 
 WriteStatus failed(const char* step, int error_number = errno) { return {error_number, step}; }
 
-// open(), but never with the number of a standard stream that the host has closed: what is printed
-// would end up in our file.
-int open_file(const char* path, int flags) {
-  const int fd = ::open(path, flags, kFileMode);
+int moved_above_streams(int fd) {
   if (fd < 0 || fd > STDERR_FILENO) return fd;
   const int higher = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   const int error_number = errno;
@@ -38,11 +35,21 @@ int open_file(const char* path, int flags) {
   return higher;
 }
 
-// 0 if a file may be put at `path`. rename() would happily replace /dev/null.
-int target_error(const char* path) {
+// 0, or why what is open is no file to write to.
+int kind_error(int fd) {
+  struct statx status{};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &status) != 0) return errno;
+  if (S_ISREG(status.stx_mode)) return 0;
+  return S_ISDIR(status.stx_mode) ? EISDIR : EINVAL;
+}
+
+// 0 if a file may be put at `path`, and whether one is there. rename() would happily replace
+// /dev/null.
+int target_error(const char* path, bool& is_there) {
   // statx and not stat, whose symbol asks for glibc 2.33.
   struct statx existing{};
-  if (::statx(AT_FDCWD, path, 0, STATX_TYPE, &existing) != 0) return 0;
+  is_there = ::statx(AT_FDCWD, path, 0, STATX_TYPE, &existing) == 0;
+  if (!is_there) return 0;
   if (S_ISDIR(existing.stx_mode)) return EISDIR;
   return S_ISREG(existing.stx_mode) ? 0 : EINVAL;
 }
@@ -59,10 +66,19 @@ int open_temporary(const char* path, char (&name)[PATH_MAX]) {
       errno = ENAMETOOLONG;
       return -1;
     }
-    const int fd = open_file(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = open_regular_file(name, O_WRONLY | O_CREAT | O_EXCL);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;
+}
+
+// rename(), and whether that took the name from another file: exactly, also where several write it
+// at once. Network file systems cannot tell, then `was_there` has to do. 0 or errno.
+int rename_over(const char* from, const char* to, bool was_there, bool& replaced) {
+  replaced = false;
+  if (!was_there && ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  replaced = was_there || errno == EEXIST;
+  return ::rename(from, to) == 0 ? 0 : errno;
 }
 
 // writev may stop anywhere (at 2 GiB, on a signal, when the disk fills up): go on from there.
@@ -94,6 +110,17 @@ WriteStatus write_parts(int fd, const iovec* parts, size_t count) {
 
 }  // namespace
 
+int open_regular_file(const char* path, int flags) {
+  const int fd =
+      moved_above_streams(::open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, kFileMode));
+  if (fd < 0 || (flags & O_EXCL) != 0) return fd;
+  const int error = kind_error(fd);
+  if (error == 0) return fd;
+  ::close(fd);
+  errno = error;
+  return -1;
+}
+
 WriteStatus create_parents(const char* path) {
   char folder[PATH_MAX];
   const size_t length = std::strlen(path);
@@ -121,12 +148,15 @@ WriteStatus create_parents(const char* path) {
   return error == 0 ? WriteStatus{} : failed("create the parent folder", error);
 }
 
-int open_for_lines(const char* path, bool truncate) {
-  const int flags =
-      O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (truncate ? O_TRUNC : 0);
-  const int fd = open_file(path, flags);
+int open_for_lines(const char* path) {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_APPEND;
+  const int fd = open_regular_file(path, kFlags);
   if (fd >= 0 || errno != ENOENT || !create_parents(path).ok()) return fd;
-  return open_file(path, flags);
+  return open_regular_file(path, kFlags);
+}
+
+WriteStatus open_failure() {
+  return failed(errno == EINVAL ? "append to what is not a regular file" : "open the file");
 }
 
 // A line that the disk has no room for is taken back as far as it got: readers would take it for
@@ -151,7 +181,8 @@ WriteStatus write_file(const char* path, const iovec* parts, size_t count,
   const size_t length = std::strlen(path);
   if (length == 0) return failed("use an empty path", ENOENT);
   if (length >= PATH_MAX) return failed("use the path", ENAMETOOLONG);
-  if (const int error = target_error(path); error != 0)
+  bool is_there = false;
+  if (const int error = target_error(path, is_there); error != 0)
     return failed("replace what is not a regular file", error);
 
   // Nearly always the folder is there: try before looking.
@@ -167,7 +198,9 @@ WriteStatus write_file(const char* path, const iovec* parts, size_t count,
     status = failed("bring the file to the disk");
   // Network file systems report a full disk only here.
   if (::close(fd) != 0 && status.ok()) status = failed("finish the file");
-  if (status.ok() && ::rename(temporary, path) != 0) status = failed("rename the finished file");
+  if (status.ok())
+    if (const int error = rename_over(temporary, path, is_there, status.replaced); error != 0)
+      status = failed("rename the finished file", error);
   if (!status.ok()) ::unlink(temporary);
   return status;
 }

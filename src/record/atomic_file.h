@@ -21,6 +21,7 @@ namespace ait::record {
 struct [[nodiscard]] WriteStatus {
   int error_number = 0;  // as errno; 0 when all went well
   const char* step = "";
+  bool replaced = false;  // what was there under the file's name is gone
 
   bool ok() const { return error_number == 0; }
 };
@@ -37,13 +38,20 @@ struct WriteOptions {
 WriteStatus write_file(const char* path, const iovec* parts, size_t count,
                        const WriteOptions& options = {});
 
+// open() for names that others may have got at: it waits for nobody, follows no link in the last
+// name, opens nothing but regular files (EINVAL, EISDIR for a folder), and never takes the number of
+// a standard stream that the host has closed: what is printed would end up in our file. A new file
+// has mode 0640. -1 and errno on failure.
+int open_regular_file(const char* path, int flags);
+
 // Makes every missing folder above the last slash of `path` (0750).
 WriteStatus create_parents(const char* path);
 
 // A file that grows by whole lines, for tables: each line is one write, so that lines of several
-// threads and processes do not mix. Creates parents and file (0640) where missing. -1 and errno on
-// failure.
-int open_for_lines(const char* path, bool truncate);
+// threads and processes do not mix. Creates parents and file where missing; the file can be read, too.
+// -1 and errno on failure, as open_regular_file; open_failure() puts that into words.
+int open_for_lines(const char* path);
+WriteStatus open_failure();
 WriteStatus append_line(int fd, const void* bytes, size_t count);
 
 }  // namespace ait::record

@@ -24,6 +24,11 @@ inline constexpr char kOperationTablesFolder[] = "operation_io_tensors";
 inline constexpr char kKernelTablesFolder[] = "kernel_io_tensors";
 inline constexpr char kCpuProfilingFolder[] = "cpu_profiling";
 
+// Hidden in it while a run writes there (claim.h), and its scratch folder.
+inline constexpr char kClaimsFolder[] = ".claims";
+inline constexpr char kRunStem[] = ".run_";
+inline constexpr char kScratchVariable[] = "AIT_PROBE_SCRATCH";  // which names it to every process
+
 // In these: what a table's name begins with, before its round; an operation's parameters; what
 // torch hooks leave in a rank's folder and in a round's.
 inline constexpr char kOperationTableStem[] = "operation_tensors_";
@@ -38,7 +43,8 @@ inline constexpr char kGoldenTensorFolder[] = "golden_tensor";
 inline constexpr char kMetadataFile[] = "metadata.json";
 inline constexpr char kLabelsSuffix[] = "_labels.jsonl";
 
-// In the scratch folder of a run: {pid}.{n}.ledger, {pid}.graph.{seq}.json, {pid}.model.{seq}.json.
+// In the scratch folder of a run: {pid}.{n}.ledger, {process}.graph.{seq}.json,
+// {process}.model.{seq}.json, with the process as claim.h names it.
 inline constexpr char kLedgerSuffix[] = ".ledger";
 inline constexpr char kGraphReport[] = "graph";
 inline constexpr char kModelReport[] = "model";

@@ -2,14 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 
 #include "record/atomic_file.h"
 #include "record/dump_names.h"
@@ -17,10 +15,8 @@
 namespace ait::record {
 namespace {
 
-constexpr mode_t kFileMode = 0640;
 // Of one pid within one run: programs that replace themselves do so a few times.
 constexpr int kNameAttempts = 10'000;
-constexpr uint64_t kNanosPerSecond = 1'000'000'000;
 
 static_assert(sizeof(Ledger) <= 4096,
               "a ledger is one page, so that it is one reservation on disk");
@@ -32,26 +28,14 @@ int create_file(const char* folder, uint64_t pid, char (&path)[PATH_MAX], uint64
                                      static_cast<unsigned long long>(pid), n, kLedgerSuffix);
     if (length < 0 || static_cast<size_t>(length) >= sizeof path) return -1;
     if (n == 0 && !create_parents(path).ok()) return -1;
-    const int fd = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+    const int fd = open_regular_file(path, O_RDWR | O_CREAT | O_EXCL);
     incarnation = static_cast<uint64_t>(n);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;
 }
 
-uint64_t nanos_of(int64_t seconds, uint64_t nanos) {
-  return static_cast<uint64_t>(seconds) * kNanosPerSecond + nanos;
-}
-
-// The date of our own file says what others of now are dated with: the clock may be a server's, or
-// count whole seconds.
-uint64_t date_of(int fd) {
-  struct statx status{};  // stat's symbol asks for glibc 2.33
-  if (::statx(fd, "", AT_EMPTY_PATH, STATX_MTIME, &status) != 0) return 0;
-  return nanos_of(status.stx_mtime.tv_sec, status.stx_mtime.tv_nsec);
-}
-
-void* map_shared(const char* folder, uint64_t pid, uint64_t& incarnation, uint64_t& start_nanos) {
+void* map_shared(const char* folder, uint64_t pid, uint64_t& incarnation) {
   char path[PATH_MAX];
   const int fd = create_file(folder, pid, path, incarnation);
   if (fd < 0) return MAP_FAILED;
@@ -60,7 +44,6 @@ void* map_shared(const char* folder, uint64_t pid, uint64_t& incarnation, uint64
   void* memory = MAP_FAILED;
   if (::posix_fallocate(fd, 0, sizeof(Ledger)) == 0)
     memory = ::mmap(nullptr, sizeof(Ledger), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  start_nanos = date_of(fd);
   ::close(fd);
   if (memory == MAP_FAILED) ::unlink(path);
   return memory;
@@ -71,8 +54,7 @@ void* map_shared(const char* folder, uint64_t pid, uint64_t& incarnation, uint64
 Ledger* open_ledger(const char* folder, uint64_t pid) {
   static Ledger last_resort;
   uint64_t incarnation = 0;
-  uint64_t start_nanos = 0;
-  void* memory = folder == nullptr ? MAP_FAILED : map_shared(folder, pid, incarnation, start_nanos);
+  void* memory = folder == nullptr ? MAP_FAILED : map_shared(folder, pid, incarnation);
   const bool shared = memory != MAP_FAILED;
   if (!shared)
     memory =
@@ -81,12 +63,6 @@ Ledger* open_ledger(const char* folder, uint64_t pid) {
   ledger->pid = pid;
   ledger->incarnation = incarnation;
   ledger->shared = shared ? 1 : 0;
-  if (!shared) {
-    timespec now;
-    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    start_nanos = nanos_of(now.tv_sec, static_cast<uint64_t>(now.tv_nsec));
-  }
-  ledger->start_nanos = start_nanos;
   __atomic_store_n(&ledger->magic, Ledger::kMagic, __ATOMIC_RELEASE);
   return ledger;
 }
@@ -100,7 +76,7 @@ bool note_failure(Ledger& ledger, int error_number, const char* step, const char
 }
 
 bool read_ledger(const char* path, Ledger& ledger) {
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int fd = open_regular_file(path, O_RDONLY);
   if (fd < 0) return false;
   const ssize_t got = ::pread(fd, &ledger, sizeof ledger, 0);
   ::close(fd);

@@ -18,13 +18,14 @@
 namespace ait::record {
 
 struct Ledger {
-  static constexpr uint64_t kMagic = 0x3130726764656c41;  // "Aledgr01"
+  static constexpr uint64_t kMagic = 0x3330726764656c41;  // "Aledgr03"
 
   uint64_t magic = 0;
   uint64_t pid = 0;
   uint64_t incarnation = 0;  // the n of the file's name
   uint64_t shared = 0;       // 1: other processes can read it
-  uint64_t start_nanos = 0;  // since 1970, by the clock that its disk dates files with
+  uint64_t name_number = 0;  // with which the process has its name in the dump (claim.h)
+  uint64_t owns_times = 0;   // 1: cpu_profiling/{time of the run} is this process's
 
   // 1 once everything announced so far has been dealt with and the process is about to leave.
   uint64_t ended = 0;
@@ -34,6 +35,7 @@ struct Ledger {
   uint64_t announced_bytes = 0;
   uint64_t written = 0;
   uint64_t written_bytes = 0;
+  uint64_t replaced = 0;  // of those written: they took the name of an earlier one
   uint64_t failed = 0;
   uint64_t failed_bytes = 0;
   uint64_t skipped = 0;  // offered, but an input, output or device that was not asked for
@@ -42,6 +44,7 @@ struct Ledger {
   // overflow reports.
   uint64_t records_announced = 0;
   uint64_t records_written = 0;
+  uint64_t records_replaced = 0;
   uint64_t records_failed = 0;
   uint64_t lines_written = 0;
   uint64_t lines_failed = 0;

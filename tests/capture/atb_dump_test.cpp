@@ -144,6 +144,25 @@ TEST(AtbDump, TakesTypesAndDataFlowFromTopologies) {
   EXPECT_THAT(recording->problems[0].text(), HasSubstr("broken.json"));
 }
 
+TEST(AtbDump, TakesTheTopologiesOfTheProcessAndNotOfOneBeforeWithItsPid) {
+  const TempFolder folder;
+  write_dump(folder, "ait_dump/tensors/0_4711");
+  write_dump(folder, "ait_dump/tensors/0_4711_1");
+  const auto model = [](const std::string& type) {
+    return R"({"modelName":"m","nodes":[{"opName":"Layer_2","opType":")" + type + R"("}]})";
+  };
+  folder.write("ait_dump/model/4711/m.json", model("Earlier"));
+  folder.write("ait_dump/model/4711_1/m.json", model("Later"));
+  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(folder.path() / "ait_dump/tensors/0_4711", old);
+  const auto recording = read_atb_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording);
+  ASSERT_EQ(recording->ranks.size(), 1u);
+  EXPECT_EQ(recording->ranks[0].name, "0_4711_1");
+  EXPECT_EQ(recording->ranks[0].device, "0");
+  EXPECT_EQ(recording->operations[0].type, "Later");
+}
+
 TEST(AtbDump, StaysInsideItsFolderAndComesToAnEnd) {
   const TempFolder folder;
   write_dump(folder, "ait_dump/tensors/0_4711", 1);

@@ -1,8 +1,10 @@
 #include "capture/manual_mapping.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "test_files.h"
@@ -11,6 +13,7 @@ namespace ait::capture {
 namespace {
 
 using formats::TempFolder;
+namespace fs = std::filesystem;
 
 ManualMapping read(const std::string& path, const std::string& actual_root = {}) {
   auto mapping = read_manual_mapping(path);
@@ -170,6 +173,21 @@ TEST(AddToMetadata, KeepsWhatOtherThreadsAdd) {
   const auto pairs = read(where + "/metadata.json").pairs;
   ASSERT_EQ(pairs.size(), static_cast<size_t>(kThreads * kEach));
   EXPECT_EQ(pairs[0].golden_path, "/g \"quoted\"");
+}
+
+TEST(AddToMetadata, LocksThroughNoLinkAndNoFifo) {
+  const TempFolder folder;
+  const MappedPair pair{"a", "0", "g", "m"};
+  const std::string golden = (folder.path() / "golden_tensor").string();
+  fs::create_directory(golden);
+  fs::create_symlink("../target", golden + "/.metadata.lock");
+  const auto linked = add_to_metadata(golden, {&pair, 1});
+  ASSERT_FALSE(linked);
+  EXPECT_NE(linked.error().text().find("cannot be locked"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder.path() / "target"));
+  fs::remove(golden + "/.metadata.lock");
+  ASSERT_EQ(::mkfifo((golden + "/.metadata.lock").c_str(), 0600), 0);
+  EXPECT_FALSE(add_to_metadata(golden, {&pair, 1}));
 }
 
 TEST(AddToMetadata, LeavesADamagedFileAlone) {

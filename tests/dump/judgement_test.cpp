@@ -32,9 +32,34 @@ TEST(Judge, NamesProcessesThatDidNotEndAndWhatIsMissing) {
   killed.counts.records_written = 2;
   EXPECT_THAT(problems(outcome_of({killed})),
               ElementsAre(AllOf(HasSubstr("process 7 did not end in order"), HasSubstr("2 tensors"),
-                                HasSubstr("1 file "))));
+                                HasSubstr("1 other file "))));
   killed.still_running = true;
   EXPECT_THAT(problems(outcome_of({killed})), ElementsAre(HasSubstr("still runs")));
+}
+
+TEST(Judge, IsNotContentWithFilesThatAreGoneOrCannotBeCounted) {
+  RecordedProcess robbed = process(7, 10, 8);
+  robbed.counts.records_announced = 1;
+  EXPECT_THAT(problems(outcome_of({robbed})),
+              ElementsAre(AllOf(HasSubstr("process 7 had written 2 tensors and 1 other file more "),
+                                HasSubstr("removed or moved"))));
+  RecordedProcess hidden = process(7, 10, 10);
+  hidden.uncounted = "/out/ait_dump/tensors: Too many open files";
+  EXPECT_THAT(problems(outcome_of({hidden})), ElementsAre(HasSubstr("Too many open files")));
+  RecordedProcess bare = process(7, 0, 0);
+  bare.counts.lines_written = 3;
+  Outcome tables = outcome_of({bare});
+  tables.options.types = {"op"};
+  EXPECT_THAT(problems(tables), ElementsAre(HasSubstr("3 lines of tables or times")));
+}
+
+TEST(Judge, NotesTensorsThatLaterOnesReplaced) {
+  RecordedProcess busy = process(7, 10, 6);
+  busy.counts.replaced = 4;
+  Outcome outcome = outcome_of({busy});
+  judge(outcome, {});
+  EXPECT_TRUE(outcome.complete());
+  EXPECT_THAT(outcome.notes, ElementsAre(HasSubstr("4 tensors over earlier ones")));
 }
 
 TEST(Judge, SaysWhyThingsCouldNotBeStored) {

@@ -1,6 +1,7 @@
 // Outcomes of dumps as tests need them.
 #pragma once
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace ait::dump {
 inline RecordedProcess process(uint64_t pid, uint64_t announced, uint64_t written) {
   RecordedProcess out;
   out.pid = pid;
+  out.name = std::to_string(pid);
   out.ended = true;
   out.counts.announced = announced;
   out.counts.written = written;

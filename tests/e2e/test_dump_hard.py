@@ -260,7 +260,38 @@ def test_tensors_that_later_ones_replace_are_counted_once(tmp_path):
     assert counts["written"] == sum(path.endswith(".bin") for path in run.files())
     assert counts["announced"] > counts["written"]
     assert counts["lost"] == 0
-    assert "later ones of the same name have replaced them" in " ".join(run.manifest["notes"])
+    assert "over earlier ones of the same name" in " ".join(run.manifest["notes"])
+    assert run.manifest["complete"] is True
+
+
+@pytest.mark.parametrize("removed, part", [("outtensor0.bin", "tensors"), ("op_param.json", "other files")])
+def test_files_that_are_gone_are_not_taken_for_replaced_ones(tmp_path, removed, part):
+    script = tmp_path / "run.sh"
+    script.write_text(f"{host_program()} --layers 1\nfind out -name {removed} -delete\n")
+    run = Run(run_to_the_end(dump_command("sh run.sh", out="out"), cwd=tmp_path), tmp_path / "out")
+    manifest = run.manifest
+    assert manifest["complete"] is False
+    assert any("removed or moved" in why and part in why for why in manifest["incomplete_because"])
+    assert manifest["tensors"]["written"] == sum(map(is_tensor, run.files()))
+    counts = manifest["tensors" if removed.endswith(".bin") else "files"]
+    assert counts["lost"] == counts["announced"] - counts["written"] > 0
+
+
+def test_tables_that_are_gone_are_missed(tmp_path):
+    script = tmp_path / "run.sh"
+    script.write_text(f"{host_program()} --layers 1\nrm -r out/ait_dump/operation_io_tensors\n")
+    run = Run(run_to_the_end(dump_command("sh run.sh", "--type", "op", out="out"), cwd=tmp_path), tmp_path / "out")
+    assert run.manifest["complete"] is False
+    assert "removed or moved" in " ".join(run.manifest["incomplete_because"])
+
+
+def test_few_files_may_be_open(tmp_path):
+    command = dump_command([host_program(), *Host(layers=1).words()], "-er", "0,9", out="out")
+    limited = ["sh", "-c", 'ulimit -n 8; exec "$@"', "sh", *map(str, command)]
+    run = Run(run_to_the_end(limited, cwd=tmp_path), tmp_path / "out")
+    assert_recorded(run, Host(layers=1), Asked(ranges=((0, 9),)))
+    assert run.manifest["complete"] is True
+    assert run.manifest["tensors"]["written"] == sum(map(is_tensor, run.files()))
 
 
 def test_children_forked_in_the_middle_of_recording(tmp_path):

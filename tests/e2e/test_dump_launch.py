@@ -147,6 +147,35 @@ def test_a_signal_sent_to_ait_is_passed_on(tmp_path, number):
     assert run.manifest["signal"] == number
 
 
+def limited(command, limit, before=""):
+    """The command under `ulimit -f`: no file may become larger."""
+    return ["sh", "-c", f'{before} ulimit -f {limit}; exec "$@"', "sh", *map(str, command)]
+
+
+@pytest.mark.parametrize("limit", [0, 1, 8])
+def test_a_limit_on_the_size_of_files_does_not_end_ait(tmp_path, limit):
+    command = [host_program(), *Host(layers=1, dims=(100, 100)).words(), "--end", "return", "--status", "7"]
+    process = run_to_the_end(limited(dump_command(command, out="out"), limit), cwd=tmp_path)
+    assert process.returncode == 7, process.stderr
+    assert "Next: " in process.stdout
+    assert "not complete" in process.stdout
+    assert list((tmp_path / "out").rglob(".*")) == []
+
+
+@pytest.mark.parametrize("before", ["", "trap '' XFSZ PIPE;"])
+@pytest.mark.parametrize("script", ["head -c 5000 /dev/zero >big", "yes | head -1"])
+def test_a_command_meets_its_limits_as_it_would_alone(tmp_path, before, script):
+    (tmp_path / "run.sh").write_text(
+        f"{script}\necho ${{PIPESTATUS[@]}} >>statuses\nexec head -c 5000 /dev/zero >big\n"
+    )
+    alone = run_to_the_end(limited(["bash", "run.sh"], 1, before), cwd=tmp_path)
+    recorded = run_to_the_end(limited(dump_command("bash run.sh", out="out"), 1, before), cwd=tmp_path)
+    status = alone.returncode if alone.returncode >= 0 else 128 - alone.returncode
+    assert recorded.returncode == status
+    first, second = (tmp_path / "statuses").read_text().splitlines()
+    assert first == second
+
+
 def test_the_manifest_says_what_was_asked_and_what_came(tmp_path):
     host = Host(layers=1)
     words = ["--type", "tensor", "model", "op", "onnx", "-er", "0,1", "-stp", "1", "-ids", "2, 3_1"]
@@ -177,6 +206,28 @@ def test_the_manifest_says_what_was_asked_and_what_came(tmp_path):
     # A folder that travels names no place of the machine it was made on, but for the command.
     del manifest["command"]
     assert str(tmp_path) not in json.dumps(manifest)
+
+
+def test_json_is_alone_on_standard_output(tmp_path):
+    run = record(tmp_path, "--json", host=Host(layers=1))
+    assert json.loads(run.process.stdout) == run.manifest
+    assert re.search(r"^host \d+ device 0$", run.process.stderr, re.M)
+
+
+@pytest.mark.parametrize("how", ["folder", "link"])
+def test_a_dump_folder_of_another_user_is_refused(ait, tmp_path, how):
+    if os.geteuid() != 0:
+        pytest.skip("only root can make folders of another user")
+    planted = tmp_path / "out/ait_dump"
+    (tmp_path / "out/elsewhere").mkdir(parents=True)
+    if how == "folder":
+        planted.mkdir()
+    else:
+        planted.symlink_to("elsewhere")
+    os.chown(planted, 65534, 65534, follow_symlinks=False)
+    line = error_line(ait("llm", "dump", "--exec", "touch ran", "-o", "out"))
+    assert "ait_dump: belongs to user 65534" in line and "-o" in line
+    assert not (tmp_path / "ran").exists() and list(planted.iterdir()) == []
 
 
 def test_a_dump_can_travel(tmp_path):
@@ -297,7 +348,7 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path):
     assert not dry.root.exists()
     assert read_tree(tmp_path) == {}
     words = ["--dry-run", "--json", "-er", "0,2"]
-    document = json.loads(record(tmp_path, *words, host=host).process.stdout.split("ends\n")[1])
+    document = json.loads(record(tmp_path, *words, host=host).process.stdout)
     round_zero = [make() for path, make in Recording(host, Asked(), 1).tensors.items() if path.endswith(".bin")]
     forecast = document["forecast"]
     assert forecast["round_tensors"] == len(round_zero)

@@ -119,6 +119,32 @@ def test_manifest_and_summary_of_a_recorded_script(tmp_path, seen):
         assert oct(file.stat().st_mode & 0o777) == ("0o750" if file.is_dir() else "0o640"), file
 
 
+def test_a_script_that_also_records_by_itself_is_counted_without_its_own_files(tmp_path, seen):
+    own = """
+from ait_llm import DumpConfig, register_hook
+register_hook(model, DumpConfig(dump_path="own"))
+"""
+    expected, _ = seen
+    run = dump(tmp_path, STEPS.replace("for step", own + "for step"))
+    assert_same(recorded(run.folder), {key: tensor for key, tensor in expected.items() if key[0] == 0})
+    assert list((tmp_path / "own/ait_dump/torch_tensors").iterdir())
+    assert_counts_are_true(run)
+    assert run.manifest["complete"] is True and run.manifest["notes"] == []
+
+
+def test_a_compiled_model_of_which_little_is_seen_is_not_complete(tmp_path):
+    script = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Linear(5, 3)))
+model[1] = torch.compile(model[1], backend="eager")
+model(torch.ones(2, 4))
+"""
+    run = dump(tmp_path, script)
+    assert run.manifest["complete"] is False
+    assert any("torch.compile" in why for why in run.manifest["incomplete_because"])
+    assert run.summary("capture") == "not complete"
+
+
 def test_options_that_hold_for_torch_and_those_that_do_not(tmp_path, seen):
     words = ["--json", "-er", "1,2", "-opname", "TANH,", "lst", "-stp", "1", "-device", "3", "--type", "tensor", "op"]
     idle = ["-sd", "-ids", "2", "-child", "no", "-time", "2", "-tiling"]
@@ -131,7 +157,8 @@ def test_options_that_hold_for_torch_and_those_that_do_not(tmp_path, seen):
     }
     assert len(wanted) == 2 * (1 + 3)
     assert_same(recorded(run.folder), wanted)  # models on the CPU are recorded whatever -device says
-    assert json.loads(run.process.stdout.removeprefix(printed)) == run.manifest
+    assert json.loads(run.process.stdout) == run.manifest
+    assert printed in run.process.stderr
     options = run.manifest["options"]
     assert (options["operation_name"], options["save_tensor_part"], options["device_id"]) == ("tanh,lst", 1, 3)
     config = json.loads((run.folder / "manifest.json").read_text())["config"]

@@ -269,6 +269,7 @@ def test_the_commands_status_is_ours_and_what_was_labelled_is_compared(ait, tmp_
         "import os, torch\nfrom msquickcmp.pta_acl_cmp.compare import gen_id, set_label\n"
         "data_id = gen_id()\nset_label('pta', data_id, torch.ones(3))\nset_label('acl', data_id, torch.ones(3) * 2)\n"
         "set_label('acl', 'alone', torch.ones(2))\nset_label('other', 'x', torch.ones(1))\nset_label('pta', 'x')\n"
+        "print('{', flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
     done = ait("debug", "compare", "aclcmp", "--exec", f"{sys.executable} {script}", "--json")

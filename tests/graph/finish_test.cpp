@@ -60,6 +60,7 @@ TEST(FinishTopologies, WritesWhatEachProcessReported) {
   folder.write("scratch/9.graph.000000.json", leaf("A_0", "A"));
   folder.write("scratch/10.0.ledger", "not mine");
   folder.write("scratch/x.graph.000000.json", "not mine");
+  folder.write("scratch/10_x.graph.000000.json", "not mine");
   folder.write("scratch/10.graph.json", "not mine");
   folder.write("scratch/10.other.000000.json", "not mine");
   const Finished done = finish(folder);

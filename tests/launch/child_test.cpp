@@ -78,13 +78,39 @@ TEST(RunChild, KeepsTheProcessGroupAndStandardInput) {
   for (const int descriptor : {saved, ends[0]}) ::close(descriptor);
 }
 
-TEST(RunChild, DoesNotHandDownTheIgnoredPipeSignal) {
-  struct sigaction old{};
-  struct sigaction ignore{};
-  ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &ignore, &old);
-  EXPECT_EQ(shell("kill -PIPE $$").signal, SIGPIPE);
-  ::sigaction(SIGPIPE, &old, nullptr);
+// As it would find them without ait: handlers go when a program is started, what is ignored stays.
+TEST(RunChild, LetsTheChildFindSignalsAsTheyWere) {
+  for (const int number : {SIGPIPE, SIGXFSZ}) {
+    const std::string suicide = "kill -" + std::to_string(number) + " $$; exit 6";
+    struct sigaction old{};
+    struct sigaction action{};
+    action.sa_handler = [](int) {};
+    ::sigaction(number, &action, &old);
+    EXPECT_EQ(shell(suicide).signal, number);
+    action.sa_handler = SIG_IGN;
+    ::sigaction(number, &action, nullptr);
+    EXPECT_EQ(shell(suicide).status(), 6);
+    ::sigaction(number, &old, nullptr);
+  }
+}
+
+TEST(RunChild, SendsItsOutputWhereMessagesGo) {
+  const ScratchFolder folder;
+  const std::string script = "echo to output; echo to error >&2";
+  const auto run = [&](const char* messages) {
+    const pid_t pid = fork_process([&] {
+      ::dup2(::open((folder / "out").c_str(), O_WRONLY | O_CREAT, 0600), STDOUT_FILENO);
+      ::close(STDERR_FILENO);
+      if (messages != nullptr) ::open((folder / messages).c_str(), O_WRONLY | O_CREAT, 0600);
+      return run_child("/bin/sh", {"sh", "-c", script}, Environment(), Output::kToStandardError)
+          ->status();
+    });
+    return status_of(pid);
+  };
+  EXPECT_EQ(run("messages"), 0);
+  EXPECT_EQ(content_of(folder / "messages"), "to output\nto error\n");
+  run(nullptr);  // closed: nobody wants to hear it
+  EXPECT_EQ(content_of(folder / "out"), "");
 }
 
 TEST(RunChild, GetsTheStatusThoughChildrenAreIgnored) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 
 #include "../launch/scratch_folder.h"
 #include "probe.h"
+#include "process.h"
 
 namespace ait::probe {
 namespace {
@@ -104,6 +106,60 @@ TEST_F(ProbeGuest, GoesOnWithATableThatItHadToClose) {
     return true;
   });
   EXPECT_EQ(lines(0), 4u);
+}
+
+TEST_F(ProbeGuest, LeavesTheFoldersOfAnEarlierProcessWithItsPidAlone) {
+  const fs::path dump = folder_ / "ait_dump";
+  expect_content([&] {
+    const std::string pid = std::to_string(::getpid());
+    fs::create_directories(dump / "tensors" / ("0_" + pid) / "0");
+    const char data[4] = {};
+    const RowTensors inputs = {&pid, 1, [](const void* context, size_t) -> RowTensor {
+                                 static const std::string path =
+                                     "0_" + *static_cast<const std::string*>(context) + "/0/x.bin";
+                                 return {"float", "nd", "1", path};
+                               }};
+    save_tensor({"2", "2", "4"}, data, sizeof data, "0_" + pid + "/0/1_Op/after/outtensor0.bin");
+    save_parameter("{}", "0_" + pid + "/0/1_Op/op_param.json");
+    add_row(Table::kOperations, 0, "Operation_0", "{}", inputs, {nullptr, 0, nullptr});
+    writer().flush();
+    return true;
+  });
+  const std::string pid = std::to_string(pid_);
+  const fs::path mine = dump / "tensors" / ("0_" + pid + "_1") / "0" / "1_Op";
+  EXPECT_TRUE(fs::is_empty(dump / "tensors" / ("0_" + pid) / "0"));
+  EXPECT_TRUE(fs::exists(mine / "after" / "outtensor0.bin"));
+  EXPECT_TRUE(fs::exists(mine / "op_param.json"));
+  std::ifstream table(dump / "operation_io_tensors" / (pid + "_1") / "operation_tensors_0.csv");
+  const std::string text((std::istreambuf_iterator<char>(table)), {});
+  EXPECT_NE(text.find("|tensors/0_" + pid + "_1/0/x.bin|"), std::string::npos) << text;
+}
+
+// A folder that others can write to may hold anything under the name of a table.
+TEST_F(ProbeGuest, IsNotHeldUpByWhatIsNoFile) {
+  const fs::path target = folder_ / "target";
+  std::ofstream(target) << "untouched";
+  expect_content([&] {
+    report_row(0);
+    ::mkfifo(table(1, ::getpid()).c_str(), 0600);
+    fs::create_symlink(target, table(2, ::getpid()));
+    fs::create_directory(table(3, ::getpid()));
+    for (uint64_t round = 0; round < 5; ++round) report_row(round);
+    return true;
+  });
+  EXPECT_EQ(lines(0), 3u);
+  EXPECT_EQ(lines(4), 2u);
+  EXPECT_EQ(fs::file_size(target), 9u);
+}
+
+TEST_F(ProbeGuest, IsNotHeldUpByAFifoInThePlaceOfItsReport) {
+  expect_content([&] {
+    ::setenv("ATB_CHECK_TYPE", "1", 1);
+    const fs::path report = folder_ / ("ait_overflow_res_" + std::to_string(::getpid()) + ".txt");
+    ::mkfifo(report.c_str(), 0600);
+    report_overflow("Operation_0:Kernel");
+    return true;
+  });
 }
 
 TEST_F(ProbeGuest, KeepsNoLockForAThreadThatIsCancelled) {

@@ -74,6 +74,19 @@ def run_in_child(model, value):
         model(X + value)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make folders of another user")
+def test_nothing_is_written_into_a_folder_of_another_user(tmp_path, caplog):
+    planted = tmp_path / "ait_dump"
+    planted.mkdir()
+    os.chown(planted, 65534, 65534)
+    model = Model()
+    expected = model(X)
+    with register_hook(model, DumpConfig(str(tmp_path))):
+        assert torch.equal(model(X), expected)
+    assert list(planted.iterdir()) == []
+    assert "belongs to user 65534" in caplog.text
+
+
 def test_forked_processes_have_folders_and_rounds_of_their_own(tmp_path):
     model = Model()
     with register_hook(model, DumpConfig(str(tmp_path), [0, 1])) as handle, Watcher(model) as watcher:

@@ -220,6 +220,30 @@ def test_files_are_for_their_owner(tmp_path, my_path):
         assert path.stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make folders of another user")
+@pytest.mark.parametrize("how", ["folder", "link"])
+def test_nothing_is_written_into_a_folder_of_another_user(tmp_path, my_path, caplog, how):
+    planted = tmp_path / "ait_dump"
+    if how == "folder":
+        planted.mkdir()
+    else:
+        (tmp_path / "elsewhere").mkdir()
+        planted.symlink_to("elsewhere")
+    os.chown(planted, 65534, 65534, follow_symlinks=False)
+    dump_data(0, 1, torch.ones(3), my_path, tmp_path)
+    flush()
+    assert list(planted.iterdir()) == []
+    assert "belongs to user 65534" in caplog.text
+
+
+def test_a_link_of_ones_own_may_lead_to_another_disk(tmp_path, my_path):
+    (tmp_path / "large").mkdir()
+    (tmp_path / "ait_dump").symlink_to("large")
+    dump_data(0, 1, torch.ones(3), my_path, tmp_path)
+    flush()
+    assert len(list((tmp_path / "large").rglob("*.pth"))) == 1
+
+
 HOSTILE_IDS = [
     "..",
     ".",

@@ -1,10 +1,12 @@
 #include "record/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -89,6 +91,29 @@ TEST_F(AtomicFile, ReplacesAFileAndLeavesNothingElse) {
   EXPECT_EQ(entries(), 1u);
 }
 
+TEST_F(AtomicFile, SaysWhetherItTookTheNameOfAnother) {
+  EXPECT_FALSE(write(folder_ / "x", "old").replaced);
+  EXPECT_TRUE(write(folder_ / "x", "new").replaced);
+  EXPECT_FALSE(write(folder_ / "y", "other").replaced);
+  EXPECT_FALSE(write("/dev/null", "refused").replaced);
+}
+
+// Whoever counts files afterwards must come to the same number.
+TEST_F(AtomicFile, CountsReplacedFilesExactlyWhereManyWriteOne) {
+  constexpr int kWrites = 200;
+  std::atomic<int> replaced = 0;
+  {
+    std::vector<std::jthread> writers;
+    for (int i = 0; i < 4; ++i)
+      writers.emplace_back([&] {
+        for (int n = 0; n < kWrites; ++n)
+          replaced += write(folder_ / std::to_string(n), "text").replaced ? 1 : 0;
+      });
+  }
+  EXPECT_EQ(replaced, 3 * kWrites);
+  EXPECT_EQ(entries(), size_t{kWrites});
+}
+
 TEST_F(AtomicFile, KeepsTheLongestNames) {
   const std::string name(255, 'n');
   ASSERT_TRUE(write(folder_ / name, "text").ok());
@@ -116,12 +141,35 @@ TEST_F(AtomicFile, SaysWhichStepFailed) {
   EXPECT_EQ(entries(), 1u);
 }
 
+TEST_F(AtomicFile, OpensNothingButRegularFilesAndWaitsForNobody) {
+  const auto error_of = [](const std::string& path) {
+    const int fd = open_regular_file(path.c_str(), O_RDWR | O_APPEND | O_CREAT);
+    const int error = fd < 0 ? errno : 0;
+    if (fd >= 0) ::close(fd);
+    return error;
+  };
+  const std::string fifo = folder_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  ASSERT_TRUE(write(folder_ / "file", "text").ok());
+  fs::create_symlink("file", folder_ / "link");
+  EXPECT_EQ(error_of(folder_ / "file"), 0);
+  EXPECT_EQ(error_of(folder_ / "new"), 0);
+  EXPECT_EQ(error_of(fifo), EINVAL);
+  EXPECT_EQ(error_of("/dev/null"), EINVAL);
+  EXPECT_EQ(error_of(folder_), EISDIR);
+  EXPECT_EQ(error_of(folder_ / "link"), ELOOP);
+  const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_EQ(error_of(fifo), EINVAL);
+  ::close(reader);
+  EXPECT_EQ(open_regular_file(fifo.c_str(), O_RDONLY), -1);
+}
+
 TEST_F(AtomicFile, NeverTakesTheNumberOfAStandardStream) {
   const std::string path = folder_ / "lines";
   const pid_t child = ::fork();
   if (child == 0) {
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
-    ::_exit(open_for_lines(path.c_str(), false) > STDERR_FILENO ? 0 : 1);
+    ::_exit(open_for_lines(path.c_str()) > STDERR_FILENO ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -74,16 +74,6 @@ TEST_F(LedgerTest, LivesInMemoryWhereNoFileCanBeMade) {
   EXPECT_EQ(ledger->shared, 0u);
 }
 
-TEST_F(LedgerTest, IsDatedByTheClockOfItsDisk) {
-  const Ledger* ledger = open_ledger(folder_.c_str(), 5);
-  std::ofstream(folder_ / "later") << "x";
-  struct stat later{};
-  ASSERT_EQ(::stat((folder_ / "later").c_str(), &later), 0);
-  EXPECT_GT(ledger->start_nanos, 0u);
-  EXPECT_LE(ledger->start_nanos, static_cast<uint64_t>(later.st_mtim.tv_sec) * 1'000'000'000 +
-                                     static_cast<uint64_t>(later.st_mtim.tv_nsec));
-}
-
 TEST_F(LedgerTest, KeepsTheFirstFailureOnly) {
   Ledger* ledger = open_ledger(folder_.c_str(), 5);
   EXPECT_TRUE(note_failure(*ledger, ENOSPC, "write the file", "/a"));
@@ -108,7 +98,7 @@ TEST_F(LedgerTest, LinesOfManyThreadsStayWhole) {
   std::vector<std::thread> threads;
   for (char letter = 'a'; letter < 'e'; ++letter)
     threads.emplace_back([&path, letter] {
-      const int fd = open_for_lines(path.c_str(), false);
+      const int fd = open_for_lines(path.c_str());
       const std::string line = std::string(100, letter) + "\n";
       for (int i = 0; i < 200; ++i) EXPECT_TRUE(append_line(fd, line.data(), line.size()).ok());
       ::close(fd);

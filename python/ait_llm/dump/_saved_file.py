@@ -20,6 +20,8 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ait_llm._folders import make_folders
+
 NOT_SAVED = (
     "the library did not save this file for the call of this label: is ACLTRANSFORMER_SAVE_TENSOR=1 set, is "
     "ACLTRANSFORMER_SAVE_TENSOR_MAX large enough, and does ACLTRANSFORMER_SAVE_TENSOR_RUNNER name the runner?"
@@ -98,7 +100,7 @@ class SavedFile:
         label.note(label)
 
     def _take(self, label: Label) -> None:
-        os.makedirs(os.path.dirname(label.copy), 0o750, exist_ok=True)
+        make_folders(os.path.dirname(label.copy))
         shutil.copyfile(self._found(), label.copy)
         label.path = label.copy
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import ait_llm
 from ait_llm._errors import AitError
 from ait_llm._file_names import file_name
+from ait_llm._folders import make_private, open_private
 from ait_llm._tensor import _is_torch_tensor
 from ait_llm.dump._saved_file import Label, SavedFile
 
@@ -37,7 +38,6 @@ __all__ = ["gen_id", "set_label", "set_task_id"]
 TASK_ID = "AIT_CMP_TASK_ID"
 """The acceleration library names the folder of a round after it, where it is set."""
 _SOURCES = ("pta", "acl")
-_FOLDER_MODE, _FILE_MODE = 0o750, 0o640
 _CLOCK_STEP_NS = 20_000_000
 """A file's time is that of a clock that moves in steps, and may lag behind the process's own."""
 
@@ -103,10 +103,9 @@ def _note(source: str, data_id: str, tensor: Any, tensor_path: str | None) -> No
     task = os.environ[TASK_ID]
     folder = _folder()
     name = file_name(data_id)
-    kept = os.path.join(folder, f"{os.getpid()}_cmp_dump_data", f"{source}_tensor")
+    kept = make_private(folder, f"{os.getpid()}_cmp_dump_data", f"{source}_tensor")
     labels = os.path.join(folder, f"{file_name(task)}_labels.jsonl")
     if tensor is not None:
-        os.makedirs(kept, _FOLDER_MODE, exist_ok=True)
         path = os.path.join(kept, f"{name}_tensor.bin")
         ait_llm.save(path, tensor.detach().cpu())
         _append(labels, {"data_id": data_id, "source": source, "path": path})
@@ -130,7 +129,7 @@ def _note(source: str, data_id: str, tensor: Any, tensor_path: str | None) -> No
 def _append(path: str, label: dict[str, Any]) -> None:
     line = json.dumps(label) + "\n"
     # One write of one line: threads and processes that share a task do not get into each other's.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _FILE_MODE)
+    descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(descriptor, line.encode(errors="surrogateescape"))
     finally:
@@ -160,9 +159,8 @@ def _folder() -> str:
     """Where the launcher wants labels, or else the current folder."""
     launcher = os.environ.get("AIT_CMP_TASK_PID")
     folder = os.environ.get("AIT_CMP_TASK_DIR", ".")
-    folder = os.path.abspath(os.path.join(folder, launcher) if launcher else folder)
-    os.makedirs(folder, _FOLDER_MODE, exist_ok=True)
-    return folder
+    folder = os.path.abspath(folder)
+    return make_private(folder, launcher) if launcher else folder
 
 
 def _announce(folder: str) -> None:

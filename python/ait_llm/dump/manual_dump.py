@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from ait_llm import _native
 from ait_llm._errors import AitError
 from ait_llm._file_names import file_name
+from ait_llm._folders import ForeignFolderError, make_private
 from ait_llm._tensor import _is_torch_tensor, operand_of
 
 if TYPE_CHECKING:
@@ -95,11 +96,24 @@ def _warn_of_missing(path: str) -> None:
 def _submit(token: str, data: str, golden: torch.Tensor, my_path: Any, output_path: Any) -> None:
     device = golden.device
     device_id = -1 if device.type == "cpu" or device.index is None else device.index
-    folder = os.path.join(os.path.abspath(output_path), "ait_dump", f"{os.getpid()}_{device_id}", "golden_tensor")
+    output = os.path.abspath(output_path)
+    names = ("ait_dump", f"{os.getpid()}_{device_id}", "golden_tensor")
+    folder = _folder(output, names)
     golden_path = os.path.join(folder, _file_name(token), f"{_file_name(data)}_tensor.pth")
     entry = (data.encode(), token.encode(), os.fsencode(golden_path), os.fsencode(os.path.abspath(my_path)))
     _recorder.submit(operand_of(golden), os.fsencode(folder), entry)
     _recorder.report()
+
+
+@functools.lru_cache(maxsize=1024)
+def _folder(output: str, names: tuple[str, ...]) -> str:
+    """Made if it can be; otherwise the writer tries again, and counts what fails."""
+    try:
+        return make_private(output, *names)
+    except ForeignFolderError:
+        raise
+    except OSError:
+        return os.path.join(output, *names)
 
 
 class _ProcessRecorder:

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from ait_llm import _native
+from ait_llm._folders import FOLDER_MODE, make_private
 from ait_llm.dump.torch_dump.manifest import FILE as MANIFEST_FILE
 from ait_llm.dump.torch_dump.manifest import Manifest
 from ait_llm.dump.torch_dump.store import Store
 
 TREE_FILE = "model_tree.json"
-_FOLDER_MODE = 0o750
 
 
 class ProcessFolder:
@@ -24,11 +24,11 @@ class ProcessFolder:
     `_1`, `_2` and so on behind it."""
 
     def __init__(self, dump_path: str, device: str) -> None:
-        self._parent = os.path.join(os.path.abspath(dump_path), "ait_dump", "torch_tensors")
+        self._parent = _parent(dump_path)
         self.device = device
-        self.tensors = _native.Account(_native.AccountKind.TENSORS)
-        self.others = _native.Account(_native.AccountKind.RECORDS)
-        _make_folders(self._parent)
+        self.tensors = _account(self._parent, _native.AccountKind.TENSORS)
+        self.others = _account(self._parent, _native.AccountKind.RECORDS)
+        make_private(os.path.abspath(dump_path), "ait_dump", "torch_tensors")
         self.path = _claim(os.path.join(self._parent, f"{device}_{os.getpid()}"))
 
     def move(self, device: str) -> None:
@@ -67,22 +67,23 @@ def device_of(model: torch.nn.Module) -> tuple[str, int | None]:
     return str(index), index
 
 
+def _parent(dump_path: str) -> str:
+    return os.path.join(os.path.abspath(dump_path), "ait_dump", "torch_tensors")
+
+
+def _account(parent: str, kind: _native.AccountKind) -> _native.Account:
+    """`ait llm dump` counts what lies in its own folder; a script that records by itself may write elsewhere."""
+    launchers = os.environ.get("AIT_TORCH_DUMP_PATH")
+    is_launchers = launchers is not None and os.path.realpath(_parent(launchers)) == os.path.realpath(parent)
+    return _native.Account(kind if is_launchers else _native.AccountKind.PRIVATE)
+
+
 def _claim(base: str) -> str:
     for again in itertools.count():
         path = f"{base}_{again}" if again else base
         try:
-            os.mkdir(path, _FOLDER_MODE)
+            os.mkdir(path, FOLDER_MODE)
             return path
         except FileExistsError:
             continue
     raise AssertionError("unreachable")
-
-
-def _make_folders(path: str) -> None:
-    if not os.path.isdir(path):
-        _make_folders(os.path.dirname(path))
-        try:
-            os.mkdir(path, _FOLDER_MODE)
-        except FileExistsError:  # another process was quicker
-            if not os.path.isdir(path):
-                raise
