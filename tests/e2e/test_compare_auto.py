@@ -146,6 +146,19 @@ def test_the_first_jump_of_the_error_is_pointed_out(ait, tmp_path):
     )["jump"].startswith("3_Prefill_layer/1_Attention/4_SelfAttentionOperation")
 
 
+def test_the_error_begins_where_nan_stands_on_one_side_only(ait, tmp_path):
+    def spoil(tensor):
+        tensor = tensor.clone()
+        tensor[-1, :9] = float("nan")
+        return tensor
+
+    case = Case(tmp_path, layers=3, steps=0, fault=(1, "attention", spoil))
+    done, _ = case.compare(ait)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("The error jumps first at")]
+    assert "3_Prefill_layer/1_Attention/4_SelfAttentionOperation/outtensor0: " in line
+    assert line.endswith("NaN or infinities on one side only (golden: 0, my side: 9)")
+
+
 def test_either_side_may_be_torch(ait, plain, tmp_path):
     done = ait("llm", "compare", "-gp", plain.mine, "-mp", plain.golden, "-o", tmp_path, "--json")
     assert done.returncode == 0, done.stderr

@@ -81,8 +81,36 @@ def test_the_summary_leads_with_what_was_and_was_not_compared(ait, folders):
     assert "Report: out/ait_cmp_report_" in done.stdout
     assert "Next: " in done.stdout
     worst = done.stdout.split("The worst of those that differ:")[1]
-    # A wrong scale leaves the cosine at 1 and must still come first.
-    assert worst.index("sub/t7.npy") < worst.index("sub/t3.npy")
+    # No distance shows a NaN, and none is worse.
+    assert worst.index("sub/t3.npy") < worst.index("sub/t7.npy")
+    assert "1 with NaN or infinities on one side only; the first is token 0, sub/t3.npy (golden: 0, my side: 1)" in (
+        done.stdout.splitlines()
+    )
+
+
+def test_a_wrong_scale_comes_before_what_points_elsewhere(ait, tmp_path):
+    random = np.random.default_rng(0)
+    for side in ("golden", "my"):
+        (tmp_path / side).mkdir()
+    for name, scale, noise in [("scaled", 1.5, 0), ("noisy", 1, 0.1)]:
+        golden = random.standard_normal(64).astype(np.float32)
+        np.save(tmp_path / f"golden/{name}.npy", golden)
+        np.save(tmp_path / f"my/{name}.npy", golden * np.float32(scale) + noise * random.standard_normal(64))
+    done = ait("llm", "compare", "-gp", "golden", "-mp", "my", "-o", "out")
+    worst = done.stdout.split("The worst of those that differ:")[1]
+    assert worst.index("scaled.npy") < worst.index("noisy.npy")
+    assert "on one side only" not in done.stdout
+
+
+def test_a_tensor_of_nothing_but_nan_is_the_worst(ait, tmp_path):
+    for side in ("golden", "my"):
+        (tmp_path / side).mkdir()
+        np.save(tmp_path / side / "a.npy", np.full(4, 1.0 if side == "golden" else np.nan))
+        np.save(tmp_path / side / "b.npy", np.zeros(4) if side == "golden" else np.ones(4))
+    done = ait("llm", "compare", "-gp", "golden", "-mp", "my", "-o", "out", "--json")
+    document = json.loads(done.stdout)
+    assert [row["data_id"] for row in document["worst"]] == ["a.npy", "b.npy"]
+    assert document["summary"]["non_finite"] == 1
 
 
 def test_json_carries_the_summary_and_the_worst_rows(ait, folders):
@@ -95,8 +123,9 @@ def test_json_carries_the_summary_and_the_worst_rows(ait, folders):
         "failed": 2,
         "only_golden": 1,
         "only_my": 1,
+        "non_finite": 1,
     }
-    assert {row["data_id"] for row in document["worst"]} == {"sub/t3.npy", "sub/t7.npy"}
+    assert [row["data_id"] for row in document["worst"]] == ["sub/t3.npy", "sub/t7.npy"]
     assert (folders / document["report"]).exists() and document["partial"] is False
 
 
