@@ -284,7 +284,12 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
   }
   for (const auto& [text, count] : hits)
     log_warning(fmt::format("--fail-on {} is met by {} rows", printable(text), count));
-  return partial ? kInterruptedStatus : status;
+  if (partial) return kInterruptedStatus;
+  if (summary.paired() == 0)
+    return report_error(Error(ErrorCode::kUsage)
+                        << "nothing was compared: no tensor of one side has a counterpart in the "
+                           "other; the report gives the reasons");
+  return status;
 }
 
 }  // namespace ait::cli

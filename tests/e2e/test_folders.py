@@ -129,6 +129,16 @@ def test_json_carries_the_summary_and_the_worst_rows(ait, folders):
     assert (folders / document["report"]).exists() and document["partial"] is False
 
 
+def test_folders_that_share_no_name_end_with_status_2_and_a_report(ait, tmp_path):
+    for side in ("g", "m"):
+        (tmp_path / side).mkdir()
+        np.save(tmp_path / side / f"{side}.npy", np.ones(3))
+    done = ait("llm", "compare", "-gp", "g", "-mp", "m", "-o", "out")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("ait: error: nothing was compared: no tensor of one side has")
+    assert set(read_report(tmp_path / "out")) == {"g.npy", "m.npy"}
+
+
 @pytest.mark.parametrize("condition", ["unmatched", "failed", "nan", "mean_relative_error>0.4"])
 def test_fail_on_looks_at_every_row(ait, folders, condition):
     assert ait("llm", "compare", "-gp", "golden", "-mp", "my", "-o", "o", "--fail-on", condition).returncode == 1

@@ -140,6 +140,29 @@ TEST_F(Dumps, AlignDecodeRoundsOfGraphsOfTheirOwn) {
   EXPECT_THAT(pair(options).error().text(), HasSubstr("has no round 7"));
 }
 
+TEST_F(Dumps, NameWhatLiesInRoundsWithoutACounterpart) {
+  for (const char* round : {"0", "1", "2"}) torch("root.x", "first", 16, 5, round);
+  library("0_Qq", "first", 16);
+  library("1_Ww", "only here", 16, 1, "4", "4");
+  const auto found = pair();
+  ASSERT_TRUE(found) << found.error().text();
+  std::vector<std::string> rows;
+  for (size_t i = 0; i < found->pairs.count; ++i) {
+    const Pair each = found->pairs.at(i);
+    const auto name = [](const Side& side) {
+      return side.present() ? side.records[0].round + "/" + side.records[0].operation : "-";
+    };
+    rows.push_back(each.token + " " + name(each.golden) + " " + name(each.actual) +
+                   (each.unread ? " " + each.alone : ""));
+  }
+  EXPECT_THAT(rows, ::testing::ElementsAre("0 0/root.x 0/0_Qq",
+                                           "1 1/root.x - my-path has nothing of token 1.",
+                                           "2 2/root.x - my-path has nothing of token 2.",
+                                           "4 - 4/1_Ww golden-path has nothing of token 4."));
+  EXPECT_THAT(found->notes, ::testing::Contains(HasSubstr("golden alone has tokens 1, 2")));
+  EXPECT_THAT(found->notes, ::testing::Contains(HasSubstr("my side alone has token 4")));
+}
+
 TEST_F(Dumps, ObeyAMappingFile) {
   torch("root.x", "first", 16);
   torch("root.y", "second", 16);
