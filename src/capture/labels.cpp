@@ -1,6 +1,7 @@
 #include "capture/labels.h"
 
 #include <simdjson.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cctype>
@@ -43,15 +44,35 @@ struct Label {
   std::string_view data_id;
   std::string_view source;
   std::string_view path;
+  std::string_view problem;
+  bool waits = false;   // for the library to save the file anew
+  int64_t seen_ns = 0;  // the time of the file while it did
 };
 
 bool parse(simdjson::dom::parser& parser, std::string_view line, Label& label) {
   simdjson::dom::element element;
-  return parser.parse(line.data(), line.size()).get(element) == simdjson::SUCCESS &&
-         element["data_id"].get(label.data_id) == simdjson::SUCCESS &&
+  if (parser.parse(line.data(), line.size()).get(element) != simdjson::SUCCESS) return false;
+  // Only labels of saved files have these.
+  if (element["problem"].get(label.problem) != simdjson::SUCCESS) label.problem = {};
+  if (element["waits"].get(label.waits) != simdjson::SUCCESS) label.waits = false;
+  if (element["seen_ns"].get(label.seen_ns) != simdjson::SUCCESS) label.seen_ns = 0;
+  return element["data_id"].get(label.data_id) == simdjson::SUCCESS &&
          element["source"].get(label.source) == simdjson::SUCCESS &&
          element["path"].get(label.path) == simdjson::SUCCESS &&
          (label.source == "pta" || label.source == "acl");
+}
+
+bool is_still(const std::string& path, int64_t time_ns) {
+  struct stat found;
+  return ::stat(path.c_str(), &found) == 0 &&
+         int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec == time_ns;
+}
+
+// What a process that was killed could not say any more.
+std::string problem_of(const Label& label) {
+  if (label.waits && is_still(existing_spelling(std::string(label.path)), label.seen_ns))
+    return "the process ended before the library saved this file for the call of this label.";
+  return std::string(label.problem);
 }
 
 void read_file(Labels& labels) {
@@ -69,9 +90,10 @@ void read_file(Labels& labels) {
     if (parse(parser, line, label)) {
       const auto [place, is_new] =
           known.try_emplace(std::string(label.data_id), labels.pairs.size());
-      if (is_new) labels.pairs.push_back({std::string(label.data_id), {}, {}});
+      if (is_new) labels.pairs.push_back({std::string(label.data_id), {}, {}, {}});
       LabelledPair& pair = labels.pairs[place->second];
       (label.source == "pta" ? pair.pta_path : pair.acl_path) = label.path;
+      if (label.source == "acl") pair.acl_problem = problem_of(label);
     } else if (!line.empty()) {
       labels.problems.push_back(Error(ErrorCode::kCorrupt, labels.path, offset)
                                 << "holds a line that is no label; was its process killed?");

@@ -3,10 +3,13 @@
 //
 //     {folder}/{task_id}_labels.jsonl
 //         {"data_id": "data_1700000000.25_0", "source": "pta", "path": "…/pta_tensor/…_tensor.bin"}
-//         {"data_id": "data_1700000000.25_0", "source": "acl", "path": "…/after/outTensor0.bin"}
+//         {"data_id": "data_1700000000.25_0", "source": "acl", "path": "…/after/outTensor0.bin",
+//          "problem": "", "waits": true, "seen_ns": null}
 //
 // Lines are appended by any number of processes. A later line for the same id and source replaces
-// an earlier one. Files of "acl" may be named before the library writes them.
+// an earlier one. The last three say what became of a file that the library saves: "problem", why
+// it does not hold the data of the label's call; "waits", that the library was still to save it;
+// "seen_ns", the time of the file that lay there then.
 #pragma once
 
 #include <string>
@@ -20,6 +23,7 @@ struct LabelledPair {
   std::string data_id;
   std::string pta_path;  // empty: there was no such label
   std::string acl_path;
+  std::string acl_problem;  // why the file is not the one that the label means
 };
 
 struct Labels {

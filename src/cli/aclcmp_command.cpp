@@ -65,17 +65,19 @@ match::Pair pair_of(const LabelledPair& labelled) {
   match::Pair pair;
   pair.subject.name = labelled.data_id;
   pair.golden = side_of(labelled.pta_path);
-  pair.actual = side_of(labelled.acl_path);
+  if (labelled.acl_problem.empty()) pair.actual = side_of(labelled.acl_path);
   return pair;
 }
 
 // In the old words, and with the path that was expected.
 void explain_missing(Row& row, const LabelledPair& labelled) {
-  const bool no_pta = row.golden.is_missing();
-  const bool no_acl = row.actual.is_missing();
-  if (!no_pta && !no_acl) return;
-  row.reason = no_pta ? "pta_data_path is not exist." : "acl_data_path is not exist.";
-  if (no_pta && no_acl) row.reason += " acl_data_path is not exist.";
+  if (!row.golden.is_missing() && !row.actual.is_missing()) return;
+  std::vector<std::string> reasons;
+  if (row.golden.is_missing()) reasons.emplace_back("pta_data_path is not exist.");
+  if (row.actual.is_missing() && !is_file(labelled.acl_path))
+    reasons.emplace_back("acl_data_path is not exist.");
+  if (!labelled.acl_problem.empty()) reasons.push_back(labelled.acl_problem);
+  row.reason = fmt::format("{}", fmt::join(reasons, " "));
   const auto expected = [](const std::string& path) {
     capture::TensorRecord record;
     record.path = path;

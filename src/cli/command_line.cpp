@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "cli/arguments.h"
+#include "cli/nearest.h"
 
 namespace ait::cli {
 namespace {
@@ -118,14 +119,92 @@ class Tree {
   // "llm compare": the subcommands that were given, for the hint after an error.
   std::string given_words() const {
     std::string out;
-    for (const CLI::App* app = &root_; !app->get_subcommands().empty();) {
+    for (const CLI::App* app = &root_; app != &given();) {
       app = app->get_subcommands().front();
       out += " " + app->get_name();
     }
     return out;
   }
 
+  // What is wrong with a command line that was refused: words that nobody knows come first, because
+  // what else is missing may follow from them.
+  std::string complaint(const CLI::ParseError& error) const {
+    const std::vector<std::string> unknown = given().remaining();
+    if (!unknown.empty()) return about_unknown(unknown.front());
+    if (const std::string text = about_missing_value(error); !text.empty()) return text;
+    std::string what = error.what();
+    while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
+    return what;
+  }
+
  private:
+  // The innermost subcommand that was given.
+  const CLI::App& given() const {
+    const CLI::App* app = &root_;
+    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+    return *app;
+  }
+
+  std::string about_unknown(const std::string& word) const {
+    const std::string shown = "`" + printable(word) + "`: ";
+    if (word.starts_with('-')) {
+      const std::string near = nearest(word.substr(0, word.find('=')), option_names(given()));
+      return shown + "no such option" + (near.empty() ? "" : "; did you mean `" + near + "`?");
+    }
+    const std::vector<std::string> below = command_names(given());
+    if (below.empty()) return shown + "not expected here" + about_quotes();
+    const std::string name = given_words();
+    std::string near = nearest(word, below);
+    // A command of another group: `ait compare` is `ait llm compare`.
+    for (const auto& [app, path] : paths_)
+      if (near.empty() && app->get_name() == word) near = root_.get_name() + " " + path;
+    std::string text = shown + "no such command";
+    if (!near.empty()) text += "; did you mean `" + near + "`?";
+    text += near.empty() ? "; " : " ";
+    text += "`" + root_.get_name() + name + "` has ";
+    for (const std::string& each : below) text += (&each == &below.front() ? "" : ", ") + each;
+    return text;
+  }
+
+  // `--exec python3 run.py` without quotes leaves words over.
+  std::string about_quotes() const {
+    const CLI::Option* exec = given().get_option_no_throw("--exec");
+    return exec == nullptr || exec->count() == 0
+               ? ""
+               : "; if it belongs to the command of --exec, put that whole command in quotes: "
+                 "--exec \"python3 run.py\"";
+  }
+
+  // "--type needs a value: what to record: model, layer, …", where that is the complaint.
+  std::string about_missing_value(const CLI::ParseError& error) const {
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return "";
+    const std::string what = error.what();
+    const CLI::Option* option = given().get_option_no_throw(what.substr(0, what.find(':')));
+    if (option == nullptr || option->count() > 1) return "";
+    std::string help = option->get_description();
+    std::replace(help.begin(), help.end(), '\n', ' ');
+    return option->get_name() + " needs a value: " + help;
+  }
+
+  static std::vector<std::string> command_names(const CLI::App& group) {
+    std::vector<std::string> names;
+    for (const CLI::App* app : group.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(app->get_name());
+    return names;
+  }
+
+  static std::vector<std::string> option_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        names.push_back("--" + name);
+        if (const auto seed = seed_spelling(names.back()); !seed.empty()) names.emplace_back(seed);
+      }
+      for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+    }
+    return names;
+  }
+
   // "llm compare" is `compare` below "llm"; a group that is missing is a fault of the registry.
   CLI::App& add_below(const std::string& path) {
     const size_t blank = path.rfind(' ');
@@ -135,6 +214,7 @@ class Tree {
 
   void add_command(const CommandEntry& entry) {
     CLI::App& app = add_below(entry.path);
+    paths_.emplace_back(&app, entry.path);
     app.description(entry.purpose);
     help_->add_page(&app, entry.page);
     std::unique_ptr<Command> command = entry.make();
@@ -149,14 +229,15 @@ class Tree {
 
   static void name_commands(CLI::App& group) {
     std::string text = group.get_description();
-    for (const CLI::App* app : group.get_subcommands([](const CLI::App*) { return true; }))
-      text += (text.ends_with(':') ? " " : ", ") + app->get_name();
+    for (const std::string& name : command_names(group))
+      text += (text.ends_with(':') ? " " : ", ") + name;
     group.description(text);
   }
 
   std::shared_ptr<Help> help_;
   CLI::App root_;
-  std::map<std::string, CLI::App*> apps_;  // of groups, by path
+  std::map<std::string, CLI::App*> apps_;                       // of groups, by path
+  std::vector<std::pair<const CLI::App*, std::string>> paths_;  // of commands
   std::vector<std::pair<const CLI::App*, std::unique_ptr<Command>>> commands_;
 };
 
@@ -166,8 +247,8 @@ Result<Asked> parse_command_line(const std::string& program, std::vector<std::st
                                  const Registry& registry) {
   Tree tree(program, registry);
   const auto usage = [&](std::string_view what) {
-    return fail(Error(ErrorCode::kUsage)
-                << what << "; see `" << program << tree.given_words() << " --help`");
+    return fail(Error(ErrorCode::kUsage) << what << (what.ends_with('?') ? " See `" : "; see `")
+                                         << program << tree.given_words() << " --help`");
   };
   try {
     arguments = rewrite_arguments(arguments);
@@ -178,9 +259,7 @@ Result<Asked> parse_command_line(const std::string& program, std::vector<std::st
   } catch (const CLI::CallForVersion&) {
     return PrintText{"ait " AIT_VERSION "\n"};
   } catch (const CLI::ParseError& error) {
-    std::string what = error.what();
-    while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
-    return usage(what);
+    return usage(tree.complaint(error));
   }
   std::unique_ptr<Command> command = tree.take_given();
   if (command == nullptr) return PrintText{tree.root().help(), false};

@@ -96,6 +96,44 @@ TEST(CommandLine, PutsEveryComplaintOnOneLineWithAHint) {
   EXPECT_THAT(refused({"show"}).text(), HasSubstr("see `ait show --help`"));
 }
 
+TEST(CommandLine, NamesTheNearestCommand) {
+  EXPECT_THAT(
+      refused({"llm", "dmp"}).text(),
+      HasSubstr("`dmp`: no such command; did you mean `dump`? `ait llm` has compare, dump"));
+  EXPECT_THAT(refused({"shwo", "x.npy"}).text(), HasSubstr("did you mean `show`?"));
+  EXPECT_THAT(refused({"compare", "-gp", "a"}).text(),
+              HasSubstr("did you mean `ait llm compare`?"));
+  const std::string far = refused({"llm", "frobnicate"}).text();
+  EXPECT_THAT(far, HasSubstr("`frobnicate`: no such command; `ait llm` has compare"));
+  EXPECT_THAT(far, Not(HasSubstr("did you mean")));
+}
+
+TEST(CommandLine, NamesTheNearestOption) {
+  EXPECT_THAT(
+      refused({"llm", "dump", "--exc", "x"}).text(),
+      HasSubstr("`--exc`: no such option; did you mean `--exec`? See `ait llm dump --help`"));
+  EXPECT_THAT(refused({"llm", "compare", "-gpp", "a", "-mp", "b"}).text(),
+              HasSubstr("did you mean `-gp`?"));
+  EXPECT_THAT(refused({"llm", "compare", "--golden=a", "-mp", "b"}).text(),
+              HasSubstr("did you mean `--golden-path`?"));
+  const std::string far = refused({"doctor", "--frobnicate"}).text();
+  EXPECT_THAT(far, HasSubstr("`--frobnicate`: no such option; see"));
+}
+
+TEST(CommandLine, AsksForQuotesWhereTheCommandHasNone) {
+  EXPECT_THAT(
+      refused({"llm", "dump", "--exec", "python3", "run.py", "-o", "out"}).text(),
+      HasSubstr("`run.py`: not expected here; if it belongs to the command of --exec, put"));
+  EXPECT_THAT(refused({"show", "a.npy", "b.npy"}).text(), HasSubstr("`b.npy`: not expected here;"));
+}
+
+TEST(CommandLine, SaysWhatAnOptionWithoutAValueWants) {
+  EXPECT_THAT(refused({"llm", "dump", "--exec", "x", "--type"}).text(),
+              HasSubstr("--type needs a value: what to record: model, layer, op, kernel, tensor,"));
+  EXPECT_THAT(refused({"llm", "compare", "-mp", "b", "-gp"}).text(),
+              HasSubstr("--golden-path needs a value"));
+}
+
 TEST(ParseShape, TakesTheUsualSpellings) {
   for (const char* text : {"2,3", "2x3", "[2, 3]", "[2,3]"})
     EXPECT_EQ(parse_shape(text).value(), Shape({2, 3}));

@@ -27,6 +27,7 @@ import ait_llm
 from ait_llm._errors import AitError
 from ait_llm._file_names import file_name
 from ait_llm._tensor import _is_torch_tensor
+from ait_llm.dump._saved_file import Label, SavedFile
 
 if TYPE_CHECKING:
     import torch
@@ -37,12 +38,18 @@ TASK_ID = "AIT_CMP_TASK_ID"
 """The acceleration library names the folder of a round after it, where it is set."""
 _SOURCES = ("pta", "acl")
 _FOLDER_MODE, _FILE_MODE = 0o750, 0o640
+_CLOCK_STEP_NS = 20_000_000
+"""A file's time is that of a clock that moves in steps, and may lag behind the process's own."""
 
 _logger = logging.getLogger("ait_llm")
 _numbers = itertools.count()
 _tasks = itertools.count()
 _lock = threading.Lock()
 _announced: set[str] = set()
+_saved_files: dict[str, SavedFile] = {}
+_task_began_ns = 0
+_order_is_known = True
+"""Whether labels of the task can tell if they are set before the library runs or after it."""
 
 
 def gen_id() -> str:
@@ -52,6 +59,8 @@ def gen_id() -> str:
 
 def set_task_id() -> None:
     """Begins a new task: labels from now on go to a report of their own."""
+    global _task_began_ns, _order_is_known
+    _task_began_ns, _order_is_known = time.time_ns(), True
     os.environ[TASK_ID] = f"{os.getpid()}_{next(_tasks)}"
 
 
@@ -86,29 +95,65 @@ def set_label(
 
 
 def _note(source: str, data_id: str, tensor: Any, tensor_path: str | None) -> None:
+    global _order_is_known
     if TASK_ID not in os.environ:
         set_task_id()
+        # What the library saved until now lies in folders that no label names.
+        _order_is_known = not os.path.exists(_rounds())
     task = os.environ[TASK_ID]
     folder = _folder()
-    label: dict[str, Any] = {"data_id": data_id, "source": source}
+    name = file_name(data_id)
+    kept = os.path.join(folder, f"{os.getpid()}_cmp_dump_data", f"{source}_tensor")
+    labels = os.path.join(folder, f"{file_name(task)}_labels.jsonl")
     if tensor is not None:
-        kept = os.path.join(folder, f"{os.getpid()}_cmp_dump_data", f"{source}_tensor")
         os.makedirs(kept, _FOLDER_MODE, exist_ok=True)
-        label["path"] = os.path.join(kept, f"{file_name(data_id)}_tensor.bin")
-        ait_llm.save(label["path"], tensor.detach().cpu())
+        path = os.path.join(kept, f"{name}_tensor.bin")
+        ait_llm.save(path, tensor.detach().cpu())
+        _append(labels, {"data_id": data_id, "source": source, "path": path})
     else:
-        home = os.path.abspath(os.environ.get("ACLTRANSFORMER_HOME_PATH") or ".")
-        label["path"] = os.path.join(home, "tensors", str(os.getpid()), task, str(tensor_path))
-    line = json.dumps(label) + "\n"
-    path = os.path.join(folder, f"{file_name(task)}_labels.jsonl")
-    with _lock:
-        # One write of one line: processes that share a task do not get into each other's.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _FILE_MODE)
-        try:
-            os.write(descriptor, line.encode(errors="surrogateescape"))
-        finally:
-            os.close(descriptor)
+        path = os.path.join(_rounds(), task, str(tensor_path))
+        inside = os.path.normpath(str(tensor_path))
+        if os.path.isabs(inside) or inside.startswith(".."):
+            inside = os.path.basename(inside)
+
+        def note(label: Label) -> None:
+            line = {"data_id": data_id, "source": source, "path": label.path, "problem": label.problem}
+            _append(labels, {**line, "waits": label.waits, "seen_ns": label.seen_ns})
+
+        with _lock:
+            if path not in _saved_files:
+                _saved_files[path] = SavedFile(path, _task_began_ns - _CLOCK_STEP_NS, _order_is_known)
+            _saved_files[path].add(Label(note, os.path.join(kept, name, inside), path))
     _announce(folder)
+
+
+def _append(path: str, label: dict[str, Any]) -> None:
+    line = json.dumps(label) + "\n"
+    # One write of one line: threads and processes that share a task do not get into each other's.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _FILE_MODE)
+    try:
+        os.write(descriptor, line.encode(errors="surrogateescape"))
+    finally:
+        os.close(descriptor)
+
+
+def _rounds() -> str:
+    """Where the library saves the tensors of this process, a folder for each task or round."""
+    home = os.path.abspath(os.environ.get("ACLTRANSFORMER_HOME_PATH") or ".")
+    return os.path.join(home, "tensors", str(os.getpid()))
+
+
+@atexit.register
+def _end_files() -> None:
+    for file in _saved_files.values():
+        try:
+            file.end()
+        except OSError as error:
+            _logger.warning("set_label: a saved file cannot be labelled: %s", error)
+
+
+# What the parent labelled is the parent's.
+os.register_at_fork(after_in_child=_saved_files.clear)
 
 
 def _folder() -> str:
