@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/text_file.h"
+#include "capture/completeness.h"
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
 #include "formats/registry.h"
@@ -179,7 +180,7 @@ bool is_rank_name(const std::string& name) {
   const size_t underscore = rest.find('_');
   return underscore != std::string_view::npos && is_number(rest.substr(0, underscore)) &&
          rest.size() > underscore + 1 &&
-         rest.substr(underscore + 1).find_first_not_of("-0123456789") == std::string_view::npos;
+         rest.substr(underscore + 1).find_first_not_of("-_0123456789") == std::string_view::npos;
 }
 
 bool holds_rounds(const std::string& path) {
@@ -400,6 +401,7 @@ Result<Recording> read_atb_dump(const std::string& path) {
       parent_of, runs_before);
   find_kernels(recording, topologies);
   find_what_was_kept(recording);
+  recording.completeness = judge_library_dump(recording);
   if (recording.slots.empty())
     recording.problems.push_back(Error(ErrorCode::kNotFound, recording.root)
                                  << "holds no tensors; was it recorded with --type tensor?");

@@ -264,6 +264,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
     for (const auto& [text, count] : hits) met.emplace_back(text);
     report::JsonObject document = summary.json(options.extended);
     if (list.automatic) {
+      document.set("recordings", completeness_json(list));
       document.set("pairing", coverage_json(*list.automatic));
       document.set("jump", summary.jump() == nullptr
                                ? Cell()
@@ -275,7 +276,8 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
     status = print(report::Json(std::move(document)).text() + "\n", status);
   } else {
     const bool coloured = stdout_is_colourful();
-    const std::string lead = list.automatic ? coverage_text(*list.automatic, coloured) : "";
+    std::string lead = completeness_text(list);
+    if (list.automatic) lead += coverage_text(*list.automatic, coloured);
     const std::string jump = list.automatic ? summary.jump_text() : "";
     status =
         print(lead + summary.text(coloured) + jump + "\nReport: " + report::visible(*report_path) +

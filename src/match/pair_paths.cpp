@@ -44,6 +44,8 @@ Result<PairList> pair_operations(Run golden_run, Run actual_run, const Understoo
   list.what = std::string(golden.traits.words) + " with " + std::string(actual.traits.words);
   take_problems(golden.problems, list);
   take_problems(actual.problems, list);
+  list.golden_completeness = golden.completeness;
+  list.actual_completeness = actual.completeness;
   auto found =
       pair_automatically(std::make_shared<const Recording>(std::move(golden)),
                          std::make_shared<const Recording>(std::move(actual)), options.automatic);
