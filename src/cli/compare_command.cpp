@@ -231,6 +231,11 @@ int run_compare(const CompareOptions& options) {
                                        .mapping_file = options.mapping_file,
                                        .token_map = options.token_map});
   if (!list) return report_error(list.error());
+  if (!list->kind && !(options.mapping_file.empty() && options.token_map.empty()))
+    return report_error(Error(ErrorCode::kUsage)
+                        << (options.token_map.empty() ? "--op-mapping-file" : "--token-map")
+                        << " has no effect on two files of one tensor each; it is for two dumps, "
+                           "of torch or of the acceleration library");
   return list->kind ? run_compare_many(options, *list) : run_compare_one(options);
 }
 

@@ -297,7 +297,13 @@ def test_the_old_result_line_is_in_the_debug_log(compare, pair):
 
 def test_the_mapping_file_must_exist(compare, pair, tmp_path):
     assert "mapping file" in error_line(compare("-mf", "nowhere"))
-    assert compare("-mf", tmp_path).returncode == 0
+    assert "holds no op_mapping_file.json" in error_line(compare("-mf", tmp_path))
+
+
+def test_options_for_dumps_are_refused_for_two_files(compare, pair, tmp_path):
+    (tmp_path / "types.json").write_text('{"Linear": "Linear"}')
+    assert "--op-mapping-file has no effect on two files of one tensor each" in error_line(compare("-mf", "types.json"))
+    assert "--token-map has no effect on two files" in error_line(compare("--token-map", "0:0"))
 
 
 def test_a_formula_in_a_path_is_disarmed(compare, pair, tmp_path):

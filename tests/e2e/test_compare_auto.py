@@ -255,6 +255,9 @@ def test_wrong_options_are_one_clear_line(ait, plain, tmp_path):
     mapping.write_text('{"LinearOperation": 3}')
     assert "Invalid op_mapping file" in error_line(ait(*both, "-mf", mapping))
     assert "no such mapping file" in error_line(ait(*both, "-mf", tmp_path / "nowhere"))
+    mapping.write_text('{"NoSuchOperation": "Linear"}')
+    assert "no operation of the acceleration library is a NoSuchOperation" in error_line(ait(*both, "-mf", mapping))
+    assert "--my-name, --my-dtype and --my-shape are for a file" in error_line(ait(*both, "--my-dtype", "half"))
     (tmp_path / "folder").mkdir()
     refused = error_line(ait("llm", "compare", "-gp", plain.golden, "-mp", tmp_path / "folder"))
     assert "holds no dump of torch or of the acceleration library" in refused

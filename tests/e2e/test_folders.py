@@ -246,6 +246,18 @@ def test_a_manual_mapping_gives_cmp_report_csv(ait, tmp_path, golden, my_path):
     assert rows[5]["golden_dtype"] == "torch.float16" and rows[5]["my_shape"] == "[2, 5]"
 
 
+def test_my_path_that_a_manual_mapping_does_not_use_is_a_warning(ait, tmp_path):
+    manual_mapping(tmp_path)
+    done = ait("llm", "compare", "-gp", "ait_dump/12_0", "-mp", "missing.bin", "-o", "out")
+    assert done.returncode == 0
+    (line,) = [line for line in done.stderr.splitlines() if "warning" in line]
+    assert "missing.bin: no such file or folder, so that --my-path has no effect" in line
+    done = ait("llm", "compare", "-gp", "ait_dump/12_0", "-mp", "acl", "-o", "out")
+    assert "warning" not in done.stderr
+    done = ait("llm", "compare", "-gp", "ait_dump/12_0", "--my-dtype", "half")
+    assert done.returncode == 2 and "--my-dtype" in done.stderr
+
+
 def test_a_mapping_that_moved_is_found_below_my_path(ait, tmp_path):
     manual_mapping(tmp_path)
     (tmp_path / "acl").rename(tmp_path / "moved")
