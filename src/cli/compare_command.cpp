@@ -176,10 +176,23 @@ std::vector<capture::TensorRecord> record_of(const std::string& path) {
   return {record};
 }
 
+// The tensor, or what its file keeps in its place.
+Result<compare::Content> load_content(const TensorSource& source, std::string_view name_option) {
+  auto tensor = load(source, name_option);
+  if (tensor) return compare::Content(std::move(*tensor));
+  if (const auto file = formats::open_tensor_file(source.path, source.raw))
+    for (size_t i = 0; i < (*file)->size(); ++i) {
+      if (source.name.empty() ? (*file)->size() > 1 : (*file)->name(i) != source.name) continue;
+      const auto description = (*file)->describe(i);
+      if (description && !description->has_data) return compare::Content(*description);
+    }
+  return fail(tensor.error());
+}
+
 int run_compare_one(const CompareOptions& options) {
-  const auto golden = load(options.golden, "--golden-name");
+  const auto golden = load_content(options.golden, "--golden-name");
   if (!golden) return report_error(golden.error());
-  const auto actual = load(options.actual, "--my-name");
+  const auto actual = load_content(options.actual, "--my-name");
   if (!actual) return report_error(actual.error());
   auto writer = begin_report(options);
   if (!writer) return report_error(writer.error());
@@ -195,7 +208,7 @@ int run_compare_one(const CompareOptions& options) {
 
   Broken broken;
   if (row.comparison && compare::non_finite_differ(row))
-    broken = compare::find_non_finite_difference(*golden, *actual);
+    broken = compare::find_non_finite_difference(*golden->tensor, *actual->tensor);
   const auto report_path = finish_report(*writer, row);
   const std::string path = report_path.value_or("");
   int status = hits.empty() ? kDone : kFailOnHit;

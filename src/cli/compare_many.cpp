@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "base/log.h"
@@ -30,6 +31,7 @@ using report::Table;
 constexpr size_t kWorstRows = 10;
 constexpr size_t kShownReasons = 5;
 constexpr size_t kShownProblems = 5;
+constexpr size_t kMaxPathBytes = 4096;  // as reasons have them
 
 // NaN and infinities on one side only first, in the order of the rows: they spread, and the first
 // ones tell where from. Then the largest distance, then the lowest cosine: a wrong scale leaves the
@@ -59,6 +61,22 @@ std::string where(const Row& row) {
                      report::visible(tables::data_id(row.subject)));
 }
 
+// The reason with "….bin" for the files that it names: thousands of files may share it.
+std::string without_paths(const Row& row) {
+  std::string out = row.reason;
+  for (const compare::Side* side : {&row.golden, &row.actual})
+    for (const capture::TensorRecord& record : side->records) {
+      const std::string path = printable(record.path, kMaxPathBytes);
+      const std::string shown = "…" + std::filesystem::path(path).extension().native();
+      if (path.empty()) continue;
+      for (size_t at = out.find(path); at != std::string::npos; at = out.find(path, at)) {
+        out.replace(at, path.size(), shown);
+        at += shown.size();
+      }
+    }
+  return out;
+}
+
 // What is kept of the rows once they are in the report.
 class Summary {
  public:
@@ -83,7 +101,7 @@ class Summary {
       if (!farthest_ || *row.distance_at_least > *farthest_->distance_at_least) farthest_ = row;
     } else {
       ++failed_;
-      ++reasons_[row.reason];
+      ++reasons_[without_paths(row)];
     }
   }
 

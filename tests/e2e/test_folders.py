@@ -139,6 +139,19 @@ def test_folders_that_share_no_name_end_with_status_2_and_a_report(ait, tmp_path
     assert set(read_report(tmp_path / "out")) == {"g.npy", "m.npy"}
 
 
+def test_the_same_reason_of_many_files_is_one_line(ait, tmp_path):
+    for side in ("g", "m"):
+        (tmp_path / side).mkdir()
+        for i in range(9):
+            np.save(tmp_path / side / f"{i}.npy", np.ones(3))
+    for i in range(7):
+        (tmp_path / f"m/{i}.npy").write_bytes(b"\x93NUMPY\x01\x00")
+    done = ait("llm", "compare", "-gp", "g", "-mp", "m", "-o", "out")
+    (line,) = [line for line in done.stdout.splitlines() if " × " in line]
+    assert line.startswith("  7 × ….npy: ")
+    assert "m/3.npy: " in read_report(tmp_path / "out")["3.npy"]["cmp_fail_reason"]
+
+
 @pytest.mark.parametrize("condition", ["unmatched", "failed", "nan", "mean_relative_error>0.4"])
 def test_fail_on_looks_at_every_row(ait, folders, condition):
     assert ait("llm", "compare", "-gp", "golden", "-mp", "my", "-o", "o", "--fail-on", condition).returncode == 1
