@@ -63,7 +63,7 @@ class Automatic {
     const std::optional<PlaceMap> places = find_places(*golden_, *actual_);
     auto alignment = align_tokens(
         golden_side_, actual_side_, options_.token_map,
-        [&](const RunSide& side, const SideStep& step) { return tokens_of(side, step).count; },
+        [&](const RunSide& side, const SideStep& step) { return seen_in(side, step).tokens.count; },
         [&](const Step& step) { return data_agree(step); });
     if (!alignment) return fail(alignment.error());
 
@@ -104,24 +104,35 @@ class Automatic {
             }};
   }
 
-  Tokens tokens_of(const RunSide& side, const SideStep& step) {
+  // The shapes of some tensors in a round, and how many tokens they tell.
+  struct Seen {
+    std::vector<Shape> shapes;
+    Tokens tokens;
+  };
+  const Seen& seen_in(const RunSide& side, const SideStep& step) {
     const auto key = std::tuple(&side == &golden_side_, step.program, step.round);
-    const auto known = tokens_.find(key);
-    if (known != tokens_.end()) return known->second;
+    const auto known = seen_.find(key);
+    if (known != seen_.end()) return known->second;
     const Segment& segment = first_segment(side, step.program);
     std::vector<Value> values = values_of(side.recording, segment);
     // A handful of tensors tells it.
     constexpr size_t kEnough = 12;
     if (values.size() > kEnough) values.resize(kEnough);
-    const auto shapes = shapes_of(segment_round(side, step, segment, values, {}));
-    return tokens_[key] = guess_tokens(shapes, side.recording.traits.batch);
+    auto shapes = shapes_of(segment_round(side, step, segment, values, {}));
+    const Tokens tokens = guess_tokens(shapes, side.recording.traits.batch);
+    return seen_[key] = {std::move(shapes), tokens};
   }
 
   // What both sides worked on. One side may have padded or have another batch; torch knows how many
-  // sequences there are.
+  // sequences there are. Where the shapes of one side do not tell it, it may be as many as on the
+  // other.
   std::pair<Tokens, Tokens> tokens_of(const Step& step) {
-    Tokens golden = tokens_of(golden_side_, step.golden);
-    Tokens actual = tokens_of(actual_side_, step.actual);
+    const Seen& golden_seen = seen_in(golden_side_, step.golden);
+    const Seen& actual_seen = seen_in(actual_side_, step.actual);
+    Tokens golden = golden_seen.tokens;
+    Tokens actual = actual_seen.tokens;
+    if (golden.count == 0 && may_have(golden_seen.shapes, actual)) golden = actual;
+    if (actual.count == 0 && may_have(actual_seen.shapes, golden)) actual = golden;
     if (golden.count == actual.count)
       golden.sequences = actual.sequences = std::max(golden.sequences, actual.sequences);
     golden.looked_at = actual.looked_at = std::min(golden.count, actual.count);
@@ -361,7 +372,7 @@ class Automatic {
   bool actual_has_data_;
   bool golden_has_outputs_;
   bool actual_has_outputs_;
-  std::map<std::tuple<bool, size_t, size_t>, Tokens> tokens_;
+  std::map<std::tuple<bool, size_t, size_t>, Seen> seen_;
   std::vector<std::string> notes_;
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "capture/atb_dump.h"
 #include "match/by_metadata.h"
 #include "match/by_name.h"
 #include "match/op_mapping.h"
@@ -196,6 +197,14 @@ Result<PairList> pair_mapping(const Layout& layout, const Inputs& inputs) {
   return list;
 }
 
+// Of a folder that no layout of dumps recognises.
+std::optional<Error> without_tensors(const std::string& path) {
+  const auto held = capture::held_without_tensors(path);
+  if (!held) return std::nullopt;
+  return Error(ErrorCode::kUsage, path) << "is a dump without tensors: it holds " << *held
+                                        << "; record it again with --type tensor";
+}
+
 Error only_one_dump(const std::string& other) {
   return Error(ErrorCode::kUsage, other)
          << "holds no dump of torch or of the acceleration library, but the other path does; "
@@ -271,8 +280,12 @@ Result<PairList> pair_alike(const Understood& options, std::span<const Layout> l
       if (list) list->kind = way.kind;
       return list;
     }
-    if (way.kind == RunKind::kOperations && golden_folder && actual_folder &&
-        (golden != nullptr || actual != nullptr))
+    if (way.kind != RunKind::kOperations || !golden_folder || !actual_folder) continue;
+    for (const auto& [layout, path] :
+         {std::pair(golden, inputs.golden), std::pair(actual, inputs.actual)})
+      if (layout == nullptr)
+        if (auto empty = without_tensors(path)) return fail(std::move(*empty));
+    if (golden != nullptr || actual != nullptr)
       return fail(only_one_dump(golden != nullptr ? inputs.actual : inputs.golden));
   }
   if (!golden_folder && !actual_folder) return PairList{};  // a single pair

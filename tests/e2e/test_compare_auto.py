@@ -191,6 +191,23 @@ def test_a_token_map_is_obeyed(ait, plain, tmp_path):
     assert (token["token"], token["my_folder"]) == ("2", "1")
 
 
+def test_what_opname_leaves_of_a_layer_is_recognised(ait, tmp_path):
+    case = Case(tmp_path, layers=2, steps=0)
+    for folder in list(case.mine.rglob("after")):
+        if "SelfAttention" not in folder.parent.name:
+            shutil.rmtree(folder)
+    done, rows = case.compare(ait)
+    assert "my side: 2 of 2 operations paired" in done.stdout
+    _, _, wrong = case.judge(rows)
+    assert not wrong
+
+
+def test_a_dump_without_tensors_says_so(ait, plain, tmp_path):
+    shutil.copytree(plain.mine / "model", tmp_path / "run/ait_dump/model")
+    line = error_line(ait("llm", "compare", "-gp", plain.golden, "-mp", "run"))
+    assert "run: is a dump without tensors: it holds model; record it again with --type tensor" in line
+
+
 def tensors_in(folder):
     return sum(1 for path in folder.rglob("*") if path.stem.startswith(("output", "outtensor")))
 

@@ -140,6 +140,22 @@ TEST_F(Dumps, AlignDecodeRoundsOfGraphsOfTheirOwn) {
   EXPECT_THAT(pair(options).error().text(), HasSubstr("has no round 7"));
 }
 
+// -opname self: what is left of a layer has the heads in a dimension of their own, and no other
+// tensor tells how many tokens there were.
+TEST_F(Dumps, TakeTheNumberOfTokensFromTheOtherSideWhereShapesDoNotTellIt) {
+  for (const char* layer : {"0", "1"}) {
+    const std::string module = std::string("root.a.") + layer;
+    torch(module + ".p", std::string("p") + layer, 32);
+    torch(module + ".q", std::string("q") + layer, 32);
+    save(std::string("a/tensors/0_1/0/") + layer + "_Layer/4_SelfAttention/after/outtensor0.bin",
+         data(std::string("q") + layer + "0", 5 * 32), {5, 4, 8});
+  }
+  const auto found = pair();
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_THAT(paired(*found), UnorderedElementsAre("root.a.0.q=0_Layer/4_SelfAttention",
+                                                   "root.a.1.q=1_Layer/4_SelfAttention"));
+}
+
 TEST_F(Dumps, NameWhatLiesInRoundsWithoutACounterpart) {
   for (const char* round : {"0", "1", "2"}) torch("root.x", "first", 16, 5, round);
   library("0_Qq", "first", 16);

@@ -112,6 +112,27 @@ TEST(PairPaths, SaysWhatIsWrongWithThePaths) {
   EXPECT_FALSE(single->kind) << "two files of one tensor are a single pair";
 }
 
+TEST(PairPaths, SaysThatADumpHasNoTensors) {
+  const TempFolder folder;
+  folder.write("full/ait_dump/tensors/0_1/0/0_Linear/after/outtensor0.bin", "x");
+  folder.write("model/ait_dump/model/1/Llama.json", "{}");
+  folder.write("tables/ait_dump/operation_io_tensors/1/operation_tensors_0.csv", "x");
+  folder.write("plain/x.npy", "x");
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  const auto error = [&](const std::string& golden, const std::string& actual) {
+    const auto list = pair_paths({.golden = golden, .actual = actual});
+    return list ? std::string() : list.error().text();
+  };
+  const std::string why =
+      "is a dump without tensors: it holds model; record it again with --type tensor";
+  EXPECT_THAT(error(path("full"), path("model")), HasSubstr("model: " + why));
+  EXPECT_THAT(error(path("model"), path("model/ait_dump")), HasSubstr("model: " + why));
+  EXPECT_THAT(error(path("model/ait_dump"), path("full")), HasSubstr("ait_dump: " + why));
+  EXPECT_THAT(error(path("full"), path("tables")),
+              HasSubstr("it holds operation_io_tensors; record it again"));
+  EXPECT_THAT(error(path("full"), path("plain")), HasSubstr("holds no dump of torch or of"));
+}
+
 TEST(PairPaths, RefusesOptionsThatHaveNoEffect) {
   const TempFolder folder;
   const std::string mapping = folder.write("types.json", R"({"Linear": "Linear"})");
