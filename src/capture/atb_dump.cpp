@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/text_file.h"
+#include "capture/completeness.h"
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
 #include "formats/registry.h"
@@ -362,6 +363,33 @@ bool is_atb_dump(const std::string& path) {
   return !found || !found->ranks.empty();
 }
 
+std::optional<std::string> held_without_tensors(const std::string& path) {
+  static constexpr std::array<std::string_view, 6> kParts = {
+      record::kModelFolder,        record::kLayerFolder,        record::kOperationTablesFolder,
+      record::kKernelTablesFolder, record::kCpuProfilingFolder, record::kTilingFolder};
+  const auto held = [](const std::string& dump) -> std::optional<std::string> {
+    const auto entries = list_folder(dump);
+    if (!entries) return std::nullopt;
+    std::string out;
+    bool is_known = entries->empty();
+    for (const Entry& entry : *entries) {
+      const bool is_part = std::find(kParts.begin(), kParts.end(), entry.name) != kParts.end();
+      is_known |= is_part || entry.name == record::kManifestFile;
+      if (is_part) out += (out.empty() ? "" : ", ") + entry.name;
+    }
+    if (!is_known) return std::nullopt;
+    return out.empty() ? "nothing" : out;
+  };
+  std::error_code ignored;
+  const fs::path whole = fs::absolute(path, ignored).lexically_normal();
+  const fs::path& folder = whole.has_filename() ? whole : whole.parent_path();
+  if (is_dump_name(folder.filename().native())) return held(folder.native());
+  if (const auto entries = list_folder(path))
+    for (const Entry& entry : *entries)
+      if (entry.is_folder && is_dump_name(entry.name)) return held(path + "/" + entry.name);
+  return std::nullopt;
+}
+
 Result<Recording> read_atb_dump(const std::string& path) {
   auto found = find_ranks(path, rules());
   if (!found) return fail(found.error());
@@ -409,6 +437,7 @@ Result<Recording> read_atb_dump(const std::string& path) {
       parent_of, runs_before);
   find_kernels(recording, topologies);
   find_what_was_kept(recording);
+  recording.completeness = judge_library_dump(recording);
   if (recording.slots.empty())
     recording.problems.push_back(Error(ErrorCode::kNotFound, recording.root)
                                  << "holds no tensors; was it recorded with --type tensor?");

@@ -11,6 +11,7 @@
 // atb_dump_data/info.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,10 @@ OpKind atb_kind(std::string_view type, std::string_view param);
 
 // Whether a path is one, or a part of one: see dump_folders.h.
 bool is_atb_dump(const std::string& path);
+
+// What a dump holds in place of tensors: "model, layer", or "nothing". Nothing where the path is
+// neither a dump by its name nor the folder of one.
+std::optional<std::string> held_without_tensors(const std::string& path);
 
 // Fails where there is none. What is missing or makes no sense is one of `problems`.
 Result<Recording> read_atb_dump(const std::string& path);

@@ -97,6 +97,12 @@ struct Rank {
   std::string pid;
 };
 
+// Whether all that was to be recorded is there.
+struct Completeness {
+  std::optional<bool> complete;     // nothing: nobody says
+  std::vector<std::string> doubts;  // sentences without their end, one for each thing that is wrong
+};
+
 struct Recording {
   std::string root;
   Traits traits;
@@ -108,6 +114,7 @@ struct Recording {
   std::vector<std::string> models;                // topology files of models that were read
   std::vector<std::vector<uint64_t>> model_tops;  // of each of them: the ids of its operations
   std::vector<Error> problems;
+  Completeness completeness;
 
   bool has(size_t rank, size_t round, uint32_t slot) const;
   bool has_any(size_t rank, size_t round, uint32_t operation) const;  // itself or below it

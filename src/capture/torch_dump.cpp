@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/text_file.h"
+#include "capture/completeness.h"
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
 #include "formats/registry.h"
@@ -312,6 +313,7 @@ Result<Recording> read_torch_dump(const std::string& path) {
         const auto y = order_of(b);
         return x != y ? x < y : natural_less(a.name, b.name);
       });
+  recording.completeness = judge_torch_dump(recording);
   return recording;
 }
 

@@ -12,6 +12,7 @@
 #include "cli/process_io.h"
 #include "cli/report_name.h"
 #include "compare/measure.h"
+#include "compare/non_finite.h"
 #include "match/pair_paths.h"
 #include "report/json.h"
 #include "report/number.h"
@@ -76,34 +77,59 @@ std::string sides_table(const Row& row, bool coloured) {
   return table.text(coloured);
 }
 
-std::string worst_line(const Row& row) {
-  const metrics::Comparison* found = compare::metrics_of(row);
-  if (found == nullptr || !row.golden.dtype || !row.actual.dtype) return {};
-  const metrics::Comparison& c = *found;
-  if (c.identical) return "Every element is identical.\n";
-  if (c.differing == 0) return "Every element has the same value.\n";
+// "[1, 0, 2] (flat index 14): golden 0.25, my 0.75"
+std::string element_text(const Row& row, size_t index, double golden, double actual) {
   const bool complex = info(*row.golden.dtype).kind == DTypeKind::kComplex;
-  const size_t element = complex ? c.worst_index / 2 : c.worst_index;
-  const std::string where = coordinates_text(row.golden.shape, element);
-  const char* part = !complex ? "" : c.worst_index % 2 == 0 ? ", real part" : ", imaginary part";
+  const std::string where = coordinates_text(row.golden.shape, complex ? index / 2 : index);
+  const char* part = !complex ? "" : index % 2 == 0 ? ", real part" : ", imaginary part";
   // Seven digits do not tell large integers and doubles apart.
   const auto text = [](DType dtype, double value) {
     const bool narrow = info(dtype).kind != DTypeKind::kInteger && dtype != DType::kFloat64 &&
                         dtype != DType::kComplex128;
     return narrow ? report::number_text(value) : report::double_text(value);
   };
-  return fmt::format(
-      "{} of {} values differ; the largest difference is at {}{} (flat index {}): golden {}, my "
-      "{}\n",
-      c.differing, c.elements, where, part, c.worst_index, text(*row.golden.dtype, c.worst_golden),
-      text(*row.actual.dtype, c.worst_actual));
+  return fmt::format("{}{} (flat index {}): golden {}, my {}", where, part, index,
+                     text(*row.golden.dtype, golden), text(*row.actual.dtype, actual));
 }
 
-std::string tables(const Row& row, const CompareOptions& options, const std::string& report_path) {
+using Broken = std::optional<compare::NonFiniteDifference>;
+
+// How many values differ, and where most. Metrics leave out what is not finite, so it comes first.
+std::string differences_text(const Row& row, const Broken& broken) {
+  std::string out;
+  if (broken)
+    out = fmt::format("{} of {} values are NaN or infinite on one side only; the first is at {}\n",
+                      broken->count, row.comparison->elements,
+                      element_text(row, broken->first_index, broken->golden, broken->actual));
+  const metrics::Comparison* c = compare::metrics_of(row);
+  if (c == nullptr) return out;
+  if (c->identical) return "Every element is identical.\n";
+  const size_t others = c->differing - (broken ? broken->count : 0);
+  if (others == 0)
+    return out +
+           (broken ? "Every other value is the same.\n" : "Every element has the same value.\n");
+  const std::string how_many =
+      broken ? fmt::format("{} other {}", others, others == 1 ? "value differs" : "values differ")
+             : fmt::format("{} of {} values differ", others, c->elements);
+  return out + fmt::format("{}; the largest difference is at {}\n", how_many,
+                           element_text(row, c->worst_index, c->worst_golden, c->worst_actual));
+}
+
+report::Json broken_json(const Broken& broken) {
+  if (!broken) return Cell();
+  report::JsonObject out;
+  return out.set("elements", uint64_t{broken->count})
+      .set("first_index", uint64_t{broken->first_index})
+      .set("golden", broken->golden)
+      .set("my", broken->actual);
+}
+
+std::string tables(const Row& row, const Broken& broken, const CompareOptions& options,
+                   const std::string& report_path) {
   const bool coloured = stdout_is_colourful();
   std::string out =
       metrics_table(row, options.extended, coloured) + "\n" + sides_table(row, coloured) + "\n";
-  out += worst_line(row);
+  out += differences_text(row, broken);
   if (!row.reason.empty()) out += "Reason: " + report::visible(row.reason) + "\n";
   if (!report_path.empty()) out += "Report: " + report::visible(report_path) + "\n";
   out += options.output_folder.empty()
@@ -112,13 +138,14 @@ std::string tables(const Row& row, const CompareOptions& options, const std::str
   return out + "ait show " + report::visible(options.actual.path) + "\n";
 }
 
-std::string document(const Row& row, const CompareOptions& options, const std::string& report_path,
-                     const std::vector<std::string>& hits) {
+std::string document(const Row& row, const Broken& broken, const CompareOptions& options,
+                     const std::string& report_path, const std::vector<std::string>& hits) {
   report::JsonArray met;
   for (const std::string& hit : hits) met.emplace_back(hit);
   report::JsonObject root;
   root.set("rows", report::JsonArray{report::column_json(
                        tables::comparison_columns(options.extended), row)})
+      .set("non_finite", broken_json(broken))
       .set("report", report_path.empty() ? Cell() : Cell(report_path))
       .set("fail_on_met", std::move(met));
   return report::Json(std::move(root)).text() + "\n";
@@ -149,10 +176,23 @@ std::vector<capture::TensorRecord> record_of(const std::string& path) {
   return {record};
 }
 
+// The tensor, or what its file keeps in its place.
+Result<compare::Content> load_content(const TensorSource& source, std::string_view name_option) {
+  auto tensor = load(source, name_option);
+  if (tensor) return compare::Content(std::move(*tensor));
+  if (const auto file = formats::open_tensor_file(source.path, source.raw))
+    for (size_t i = 0; i < (*file)->size(); ++i) {
+      if (source.name.empty() ? (*file)->size() > 1 : (*file)->name(i) != source.name) continue;
+      const auto description = (*file)->describe(i);
+      if (description && !description->has_data) return compare::Content(*description);
+    }
+  return fail(tensor.error());
+}
+
 int run_compare_one(const CompareOptions& options) {
-  const auto golden = load(options.golden, "--golden-name");
+  const auto golden = load_content(options.golden, "--golden-name");
   if (!golden) return report_error(golden.error());
-  const auto actual = load(options.actual, "--my-name");
+  const auto actual = load_content(options.actual, "--my-name");
   if (!actual) return report_error(actual.error());
   auto writer = begin_report(options);
   if (!writer) return report_error(writer.error());
@@ -166,11 +206,15 @@ int run_compare_one(const CompareOptions& options) {
   for (const tables::Condition& condition : options.fail_on)
     if (tables::hits(condition, row)) hits.push_back(condition.text);
 
+  Broken broken;
+  if (row.comparison && compare::non_finite_differ(row))
+    broken = compare::find_non_finite_difference(*golden->tensor, *actual->tensor);
   const auto report_path = finish_report(*writer, row);
   const std::string path = report_path.value_or("");
   int status = hits.empty() ? kDone : kFailOnHit;
-  status =
-      print(options.json ? document(row, options, path, hits) : tables(row, options, path), status);
+  status = print(options.json ? document(row, broken, options, path, hits)
+                              : tables(row, broken, options, path),
+                 status);
   if (!report_path) return report_error(report_path.error());
   for (const std::string& hit : hits) log_warning("--fail-on " + printable(hit) + " is met");
   return status;
@@ -200,6 +244,11 @@ int run_compare(const CompareOptions& options) {
                                        .mapping_file = options.mapping_file,
                                        .token_map = options.token_map});
   if (!list) return report_error(list.error());
+  if (!list->kind && !(options.mapping_file.empty() && options.token_map.empty()))
+    return report_error(Error(ErrorCode::kUsage)
+                        << (options.token_map.empty() ? "--op-mapping-file" : "--token-map")
+                        << " has no effect on two files of one tensor each; it is for two dumps, "
+                           "of torch or of the acceleration library");
   return list->kind ? run_compare_many(options, *list) : run_compare_one(options);
 }
 

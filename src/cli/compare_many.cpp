@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "base/log.h"
@@ -11,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/report_name.h"
 #include "compare/engine.h"
+#include "compare/non_finite.h"
 #include "locate/jump.h"
 #include "report/json.h"
 #include "report/number.h"
@@ -29,14 +31,50 @@ using report::Table;
 constexpr size_t kWorstRows = 10;
 constexpr size_t kShownReasons = 5;
 constexpr size_t kShownProblems = 5;
+constexpr size_t kMaxPathBytes = 4096;  // as reasons have them
 
-// The largest distance first, then the lowest cosine: a wrong scale leaves the cosine at 1.
+// NaN and infinities on one side only first, in the order of the rows: they spread, and the first
+// ones tell where from. Then the largest distance, then the lowest cosine: a wrong scale leaves the
+// cosine at 1.
 bool is_worse(const Row& a, const Row& b) {
+  const bool broken = compare::non_finite_differ(a);
+  if (broken || compare::non_finite_differ(b)) return broken && !compare::non_finite_differ(b);
   const metrics::Comparison& x = *compare::metrics_of(a);
   const metrics::Comparison& y = *compare::metrics_of(b);
   if (x.relative_euclidean_distance != y.relative_euclidean_distance)
     return x.relative_euclidean_distance > y.relative_euclidean_distance;
   return x.cosine_similarity < y.cosine_similarity;
+}
+
+// "golden: 0, my side: 9", or where only statistics are known, which side holds some.
+std::string non_finite_counts(const Row& row) {
+  const auto count = [](const compare::Side& side) {
+    if (side.kept == capture::Kept::kBytes) return std::to_string(side.statistics->non_finite());
+    return std::string(side.has_non_finite() ? "some" : "none");
+  };
+  return fmt::format("golden: {}, my side: {}", count(row.golden), count(row.actual));
+}
+
+// "token 0, 2_Layer/0_Linear/outtensor0"
+std::string where(const Row& row) {
+  return fmt::format("token {}, {}", report::visible(row.token),
+                     report::visible(tables::data_id(row.subject)));
+}
+
+// The reason with "….bin" for the files that it names: thousands of files may share it.
+std::string without_paths(const Row& row) {
+  std::string out = row.reason;
+  for (const compare::Side* side : {&row.golden, &row.actual})
+    for (const capture::TensorRecord& record : side->records) {
+      const std::string path = printable(record.path, kMaxPathBytes);
+      const std::string shown = "…" + std::filesystem::path(path).extension().native();
+      if (path.empty()) continue;
+      for (size_t at = out.find(path); at != std::string::npos; at = out.find(path, at)) {
+        out.replace(at, path.size(), shown);
+        at += shown.size();
+      }
+    }
+  return out;
 }
 
 // What is kept of the rows once they are in the report.
@@ -46,19 +84,24 @@ class Summary {
     ++rows_;
     jump_.add(row);
     const metrics::Comparison* c = compare::metrics_of(row);
+    if (compare::non_finite_differ(row)) {
+      if (non_finite_++ == 0) first_non_finite_ = row;
+      keep_if_worst(row);
+    } else if (c != nullptr && !c->identical) {
+      keep_if_worst(row);
+    }
     if (row.golden.is_missing() || row.actual.is_missing()) {
       ++(row.actual.is_missing() ? only_golden_ : only_actual_);
     } else if (row.comparison && row.comparison->identical) {
       ++identical_;
     } else if (c != nullptr) {
       ++differing_;
-      keep_if_worst(row);
     } else if (row.distance_at_least) {
       ++by_statistics_;
       if (!farthest_ || *row.distance_at_least > *farthest_->distance_at_least) farthest_ = row;
     } else {
       ++failed_;
-      ++reasons_[row.reason];
+      ++reasons_[without_paths(row)];
     }
   }
 
@@ -71,14 +114,15 @@ class Summary {
     if (only_golden_ + only_actual_ > 0)
       out += fmt::format("{} without a partner: {} only in golden, {} only in my side\n",
                          only_golden_ + only_actual_, only_golden_, only_actual_);
+    if (first_non_finite_)
+      out += fmt::format("{} with NaN or infinities on one side only; the first is {} ({})\n",
+                         non_finite_, where(*first_non_finite_),
+                         non_finite_counts(*first_non_finite_));
     if (farthest_)
       out += fmt::format(
-          "{} compared by statistics alone, since a side holds no data; the farthest apart is "
-          "token "
-          "{}, {}: relative_euclidean_distance is at least {}\n",
-          by_statistics_, report::visible(farthest_->token),
-          report::visible(tables::data_id(farthest_->subject)),
-          report::number_text(*farthest_->distance_at_least));
+          "{} compared by statistics alone, since a side holds no data; the farthest apart is {}: "
+          "relative_euclidean_distance is at least {}\n",
+          by_statistics_, where(*farthest_), report::number_text(*farthest_->distance_at_least));
     size_t shown = 0;
     for (const auto& [reason, count] : reasons_) {
       if (++shown > kShownReasons) {
@@ -96,12 +140,7 @@ class Summary {
   std::string jump_text() const {
     const Row* row = jump_.row();
     if (row == nullptr) return {};
-    return fmt::format(
-        "\nThe error jumps first at token {}, {}: relative_euclidean_distance {}, at most {} "
-        "before\n",
-        report::visible(row->token), report::visible(tables::data_id(row->subject)),
-        report::number_text(compare::metrics_of(*row)->relative_euclidean_distance),
-        report::number_text(jump_.before()));
+    return fmt::format("\nThe error jumps first at {}: {}\n", where(*row), jump_size(*row));
   }
 
   report::JsonObject json(bool extended) const {
@@ -112,7 +151,14 @@ class Summary {
         .set("failed", uint64_t{failed_})
         .set("only_golden", uint64_t{only_golden_})
         .set("only_my", uint64_t{only_actual_});
-    if (by_statistics_ > 0) counts.set("by_statistics", uint64_t{by_statistics_});
+    if (non_finite_ > 0) counts.set("non_finite", uint64_t{non_finite_});
+    if (farthest_) {
+      report::JsonObject farthest;
+      farthest.set("token_id", farthest_->token)
+          .set("data_id", tables::data_id(farthest_->subject))
+          .set("distance_at_least", *farthest_->distance_at_least);
+      counts.set("by_statistics", uint64_t{by_statistics_}).set("farthest", std::move(farthest));
+    }
     report::JsonArray worst;
     for (const Row& row : worst_)
       worst.emplace_back(report::column_json(tables::comparison_columns(extended), row));
@@ -125,6 +171,18 @@ class Summary {
   const Row* worst() const { return worst_.empty() ? nullptr : &worst_.front(); }
 
  private:
+  std::string jump_size(const Row& row) const {
+    const metrics::Comparison* c = compare::metrics_of(row);
+    if (compare::non_finite_differ(row))
+      return fmt::format("NaN or infinities on one side only ({})", non_finite_counts(row));
+    const std::string before = report::number_text(jump_.before());
+    if (c == nullptr)
+      return fmt::format("relative_euclidean_distance is at least {}, and at least {} before",
+                         report::number_text(*row.distance_at_least), before);
+    return fmt::format("relative_euclidean_distance {}, at most {} before",
+                       report::number_text(c->relative_euclidean_distance), before);
+  }
+
   void keep_if_worst(const Row& row) {
     if (worst_.size() == kWorstRows && !is_worse(row, worst_.back())) return;
     // After its equals, so that the first of them stays first.
@@ -133,16 +191,19 @@ class Summary {
   }
 
   std::string worst_table(bool coloured) const {
-    Table table({{"token", Align::kRight},
-                 {"data"},
-                 {"cosine_similarity", Align::kRight},
-                 {"relative_euclidean_distance", Align::kRight},
-                 {"max_absolute_error", Align::kRight}});
+    std::vector<Table::Column> titles = {{"token", Align::kRight},
+                                         {"data"},
+                                         {"cosine_similarity", Align::kRight},
+                                         {"relative_euclidean_distance", Align::kRight},
+                                         {"max_absolute_error", Align::kRight}};
+    if (first_non_finite_) titles.push_back({"NaN or infinities on one side only"});
+    Table table(std::move(titles));
     for (const Row& row : worst_) {
       std::vector<std::string> cells;
       for (const char* name : {"token_id", "data_id", "cosine_similarity",
                                "relative_euclidean_distance", "max_absolute_error"})
         cells.push_back(tables::find_comparison_column(name)->text(row));
+      if (compare::non_finite_differ(row)) cells.push_back(non_finite_counts(row));
       table.add(std::move(cells));
     }
     return table.text(coloured);
@@ -156,6 +217,8 @@ class Summary {
   size_t only_golden_ = 0;
   size_t only_actual_ = 0;
   std::map<std::string, size_t> reasons_;
+  size_t non_finite_ = 0;
+  std::optional<Row> first_non_finite_;
   std::vector<Row> worst_;
   std::optional<Row> farthest_;
   locate::ErrorJump jump_;
@@ -219,6 +282,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
     for (const auto& [text, count] : hits) met.emplace_back(text);
     report::JsonObject document = summary.json(options.extended);
     if (list.automatic) {
+      document.set("recordings", completeness_json(list));
       document.set("pairing", coverage_json(*list.automatic));
       document.set("jump", summary.jump() == nullptr
                                ? Cell()
@@ -230,7 +294,8 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
     status = print(report::Json(std::move(document)).text() + "\n", status);
   } else {
     const bool coloured = stdout_is_colourful();
-    const std::string lead = list.automatic ? coverage_text(*list.automatic, coloured) : "";
+    std::string lead = completeness_text(list);
+    if (list.automatic) lead += coverage_text(*list.automatic, coloured);
     const std::string jump = list.automatic ? summary.jump_text() : "";
     status =
         print(lead + summary.text(coloured) + jump + "\nReport: " + report::visible(*report_path) +
@@ -239,7 +304,12 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
   }
   for (const auto& [text, count] : hits)
     log_warning(fmt::format("--fail-on {} is met by {} rows", printable(text), count));
-  return partial ? kInterruptedStatus : status;
+  if (partial) return kInterruptedStatus;
+  if (summary.paired() == 0)
+    return report_error(Error(ErrorCode::kUsage)
+                        << "nothing was compared: no tensor of one side has a counterpart in the "
+                           "other; the report gives the reasons");
+  return status;
 }
 
 }  // namespace ait::cli

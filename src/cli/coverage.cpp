@@ -66,7 +66,37 @@ report::JsonObject side_json(const Coverage& side) {
   return out;
 }
 
+// The first doubt stands for all; JSON has them.
+std::string doubts_text(std::string_view whose, const capture::Completeness& side) {
+  if (side.doubts.empty()) return {};
+  const std::string more =
+      side.doubts.size() == 1 ? "" : fmt::format(" (and {} more)", side.doubts.size() - 1);
+  return fmt::format("{} may lack tensors: {}{}\n", whose, report::visible(side.doubts.front()),
+                     more);
+}
+
+report::JsonObject doubts_json(const capture::Completeness& side) {
+  report::JsonArray doubts;
+  for (const std::string& doubt : side.doubts) doubts.emplace_back(doubt);
+  report::JsonObject out;
+  out.set("complete", side.complete ? report::Cell(*side.complete) : report::Cell())
+      .set("doubts", std::move(doubts));
+  return out;
+}
+
 }  // namespace
+
+std::string completeness_text(const match::PairList& list) {
+  return doubts_text("golden", list.golden_completeness) +
+         doubts_text("my side", list.actual_completeness);
+}
+
+report::JsonObject completeness_json(const match::PairList& list) {
+  report::JsonObject out;
+  out.set("golden", doubts_json(list.golden_completeness))
+      .set("my", doubts_json(list.actual_completeness));
+  return out;
+}
 
 std::string coverage_text(const AutomaticPairs& found, bool coloured) {
   std::string out = side_text("my side", found.actual) + side_text("golden", found.golden);

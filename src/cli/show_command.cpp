@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 
 #include "base/log.h"
 #include "cli/command.h"
@@ -34,16 +35,38 @@ constexpr size_t kBarColumns = 40;
 
 std::string dtype_text(DType dtype) { return "torch." + std::string(name(dtype)); }
 
-// One tensor measured, or why it could not be.
+// One tensor, what is known of it in place of its data, or why it could not be read.
 struct Entry {
   std::string name;
   Result<Tensor> tensor;
-  Statistics statistics;
+  std::optional<formats::Description> description;  // of a tensor whose data were not kept
+  Statistics statistics;                            // as far as they are known
+
+  bool is_readable() const { return tensor || description; }
+  bool has_statistics() const { return tensor || (description && description->statistics); }
+  DType dtype() const { return tensor ? tensor->dtype() : description->dtype; }
+  const Shape& shape() const { return tensor ? tensor->shape() : description->shape; }
+  size_t elements() const {
+    return tensor ? tensor->elements() : count_elements(description->shape).value_or(0);
+  }
 };
 
 Entry measure_entry(const TensorFile& file, size_t index, size_t threads) {
-  Entry entry{file.name(index), file.load(index), {}};
-  if (entry.tensor) entry.statistics = metrics::statistics(entry.tensor->view(), threads);
+  Entry entry{file.name(index), file.load(index), {}, {}};
+  if (entry.tensor) {
+    entry.statistics = metrics::statistics(entry.tensor->view(), threads);
+    return entry;
+  }
+  const auto description = file.describe(index);
+  if (!description || description->has_data) return entry;
+  entry.description = *description;
+  if (description->statistics) {
+    entry.statistics.elements = entry.elements();
+    entry.statistics.minimum = description->statistics->minimum;
+    entry.statistics.maximum = description->statistics->maximum;
+    entry.statistics.mean = description->statistics->mean;
+    entry.statistics.l2_norm = description->statistics->l2_norm;
+  }
   return entry;
 }
 
@@ -52,23 +75,31 @@ Cell value_of(const Statistics& statistics, double Statistics::* member) {
   return statistics.elements > 0 ? Cell(statistics.*member) : Cell();
 }
 
+const char* kept_word(const Entry& entry) {
+  return entry.tensor ? "bytes" : entry.has_statistics() ? "statistics" : "description";
+}
+
 JsonObject describe(const Entry& entry) {
   JsonObject object;
   object.set("name", entry.name);
-  if (!entry.tensor) return object.set("error", entry.tensor.error().text());
+  if (!entry.is_readable()) return object.set("error", entry.tensor.error().text());
   const Statistics& s = entry.statistics;
-  return object.set("dtype", dtype_text(entry.tensor->dtype()))
-      .set("shape", entry.tensor->shape())
-      .set("elements", entry.tensor->elements())
-      .set("bytes", entry.tensor->view().bytes())
-      .set("min", value_of(s, &Statistics::minimum))
-      .set("max", value_of(s, &Statistics::maximum))
-      .set("mean", value_of(s, &Statistics::mean))
-      .set("l1_norm", s.l1_norm)
-      .set("l2_norm", s.l2_norm)
-      .set("nan", s.nan)
-      .set("positive_inf", s.positive_inf)
-      .set("negative_inf", s.negative_inf);
+  object.set("dtype", dtype_text(entry.dtype()))
+      .set("shape", entry.shape())
+      .set("elements", entry.elements())
+      .set("kept", std::string(kept_word(entry)));
+  if (entry.tensor) object.set("bytes", entry.tensor->view().bytes());
+  if (entry.has_statistics())
+    object.set("min", value_of(s, &Statistics::minimum))
+        .set("max", value_of(s, &Statistics::maximum))
+        .set("mean", value_of(s, &Statistics::mean))
+        .set("l2_norm", s.l2_norm);
+  if (entry.tensor)
+    object.set("l1_norm", s.l1_norm)
+        .set("nan", s.nan)
+        .set("positive_inf", s.positive_inf)
+        .set("negative_inf", s.negative_inf);
+  return object;
 }
 
 JsonObject file_object(const ShowOptions& options, const TensorFile& file) {
@@ -92,18 +123,24 @@ int show_list(const ShowOptions& options, const TensorFile& file) {
   for (size_t i = 0; i < file.size(); ++i) {
     const Entry entry = measure_entry(file, i, options.threads);
     list.emplace_back(describe(entry));
-    if (!entry.tensor) {
+    if (!entry.is_readable()) {
       ++damaged;
       log_warning(printable(entry.name) + ": " + entry.tensor.error().text());
       table.add({entry.name, "unreadable"});
       continue;
     }
     const Statistics& s = entry.statistics;
-    table.add({entry.name, dtype_text(entry.tensor->dtype()),
-               cell_text(Cell(entry.tensor->shape())), cell_text(value_of(s, &Statistics::minimum)),
-               cell_text(value_of(s, &Statistics::maximum)),
-               cell_text(value_of(s, &Statistics::mean)), std::to_string(s.nan),
-               std::to_string(s.inf())});
+    std::vector<std::string> cells = {entry.name, dtype_text(entry.dtype()),
+                                      cell_text(Cell(entry.shape()))};
+    for (double Statistics::* member :
+         {&Statistics::minimum, &Statistics::maximum, &Statistics::mean})
+      cells.push_back(cell_text(value_of(s, member)));
+    // Of data that were not kept nobody has counted them.
+    if (entry.tensor) {
+      cells.push_back(std::to_string(s.nan));
+      cells.push_back(std::to_string(s.inf()));
+    }
+    table.add(std::move(cells));
   }
   const int status = damaged == file.size() ? kCannot : kDone;
   if (options.json) {
@@ -129,9 +166,47 @@ std::string values_text(const Entry& entry, const std::vector<Cell>& values) {
   return out;
 }
 
+int print_document(const ShowOptions& options, const TensorFile& file, JsonObject tensor) {
+  JsonObject root = file_object(options, file);
+  root.set("tensors", JsonArray{std::move(tensor)});
+  return print(Json(std::move(root)).text() + "\n");
+}
+
+// What is known of a tensor whether its data are there or not.
+Table facts_of(const ShowOptions& options, const TensorFile& file, const Entry& entry) {
+  Table table({{}, {}});
+  table.add({"file", options.source.path});
+  table.add({"format", std::string(file.format())});
+  if (!entry.name.empty()) table.add({"name", entry.name});
+  table.add({"dtype", dtype_text(entry.dtype())});
+  table.add({"shape", cell_text(Cell(entry.shape()))});
+  table.add({"elements", std::to_string(entry.elements())});
+  if (entry.tensor)
+    table.add({"bytes", std::to_string(entry.tensor->view().bytes())});
+  else
+    table.add({"data", fmt::format("not kept: the file holds {} only",
+                                   entry.has_statistics() ? "statistics" : "type and shape")});
+  const Statistics& s = entry.statistics;
+  if (s.elements == 0) return table;
+  table.add({"min", report::number_text(s.minimum)});
+  table.add({"max", report::number_text(s.maximum)});
+  table.add({"mean", report::number_text(s.mean)});
+  table.add({"l2 norm", report::number_text(s.l2_norm)});
+  return table;
+}
+
+std::string next_step(const ShowOptions& options) {
+  return fmt::format("\nNext: compare it with: ait llm compare -gp GOLDEN -mp {}\n",
+                     report::visible(options.source.path));
+}
+
 int show_one(const ShowOptions& options, const TensorFile& file, size_t index) {
   const Entry entry = measure_entry(file, index, options.threads);
-  if (!entry.tensor) return report_error(entry.tensor.error());
+  if (!entry.is_readable()) return report_error(entry.tensor.error());
+  if (!entry.tensor) {
+    if (options.json) return print_document(options, file, describe(entry));
+    return print(facts_of(options, file, entry).text(false) + next_step(options));
+  }
   const TensorView view = entry.tensor->view();
   const Statistics& s = entry.statistics;
   const std::vector<Cell> values = first_elements(view, options.values);
@@ -144,26 +219,13 @@ int show_one(const ShowOptions& options, const TensorFile& file, size_t index) {
   if (options.json) {
     JsonArray bins;
     for (const size_t count : counts) bins.emplace_back(count);
-    JsonObject root = file_object(options, file);
     JsonObject tensor = describe(entry);
     tensor.set("histogram", std::move(bins)).set("values", JsonArray(values.begin(), values.end()));
-    root.set("tensors", JsonArray{std::move(tensor)});
-    return print(Json(std::move(root)).text() + "\n");
+    return print_document(options, file, std::move(tensor));
   }
 
-  Table table({{}, {}});
-  table.add({"file", options.source.path});
-  table.add({"format", std::string(file.format())});
-  if (!entry.name.empty()) table.add({"name", entry.name});
-  table.add({"dtype", dtype_text(view.dtype)});
-  table.add({"shape", cell_text(Cell(entry.tensor->shape()))});
-  table.add({"elements", std::to_string(view.elements)});
-  table.add({"bytes", std::to_string(view.bytes())});
+  Table table = facts_of(options, file, entry);
   if (view.elements > 0) {
-    table.add({"min", report::number_text(s.minimum)});
-    table.add({"max", report::number_text(s.maximum)});
-    table.add({"mean", report::number_text(s.mean)});
-    table.add({"l2 norm", report::number_text(s.l2_norm)});
     table.add({"nan", std::to_string(s.nan)});
     table.add({"+inf, -inf", fmt::format("{}, {}", s.positive_inf, s.negative_inf)});
   }
@@ -173,9 +235,7 @@ int show_one(const ShowOptions& options, const TensorFile& file, size_t index) {
     out += '\n';
     out += report::histogram_chart(counts, s.minimum, s.maximum, kBarColumns);
   }
-  out += fmt::format("\nNext: compare it with: ait llm compare -gp GOLDEN -mp {}\n",
-                     report::visible(options.source.path));
-  return print(out);
+  return print(out + next_step(options));
 }
 
 int run_show(const ShowOptions& options) {

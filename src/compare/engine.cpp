@@ -148,6 +148,7 @@ class Run {
     Item& at = item(i);
     at = {};
     at.pair = pairs_.at(i);
+    if (at.pair.unread) return true;
     at.golden = open_side(at.pair.golden, golden_files_);
     at.actual = open_side(at.pair.actual, actual_files_);
     return true;
@@ -163,8 +164,13 @@ class Run {
   void work(size_t i) {
     Item& at = item(i);
     const match::Pair& pair = at.pair;
-    if (is_whole_file(pair.golden) && is_whole_file(pair.actual) &&
-        (holds_several(at.golden) || holds_several(at.actual))) {
+    if (pair.unread) {
+      Row row;
+      describe(row, pair);
+      row.reason = pair.alone;
+      at.rows.emplace_back(std::move(row), 0);
+    } else if (is_whole_file(pair.golden) && is_whole_file(pair.actual) &&
+               (holds_several(at.golden) || holds_several(at.actual))) {
       for (const auto& [name, sides] : names_of(at)) measure_named(name, sides, at);
     } else {
       measure_whole(at);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compare/non_finite.h"
+
 namespace ait::locate {
 namespace {
 
@@ -32,10 +34,12 @@ void ErrorJump::add(const compare::Row& row) {
     largest_ = 0;
   }
   const metrics::Comparison* c = compare::metrics_of(row);
-  if (c == nullptr) return;
-  const double error = c->relative_euclidean_distance;
+  const bool broken = compare::non_finite_differ(row);
+  if (c == nullptr && !row.distance_at_least && !broken) return;
+  const double error =
+      c != nullptr ? c->relative_euclidean_distance : row.distance_at_least.value_or(0);
   const double floor = std::max(rounding_of(row.golden), rounding_of(row.actual));
-  if (error > kJump * std::max(largest_, floor)) {
+  if (broken || error > kJump * std::max(largest_, floor)) {
     row_ = row;
     before_ = largest_;
   }

@@ -20,6 +20,8 @@ class ErrorJump {
  public:
   void add(const compare::Row& row);
 
+  // A NaN or an infinity on one side only is an error whatever the distance; where a side kept
+  // statistics, the error is what these prove.
   const compare::Row* row() const { return row_ ? &*row_ : nullptr; }
   double before() const { return before_; }  // the largest error up to there
 

@@ -15,6 +15,7 @@ namespace {
 
 using capture::Direction;
 using capture::Kept;
+using capture::kNoOperation;
 using capture::Recording;
 
 // Layers of each kind that are looked at, spread over the model: enough for a majority when a fault
@@ -27,6 +28,12 @@ constexpr size_t kRoundsLookedAt = 2;
 
 // Two rounds whose data in the first layer are this near worked on the same input.
 constexpr double kSameInput = 0.1;
+
+bool has_outputs(const Recording& recording) {
+  return std::any_of(recording.slots.begin(), recording.slots.end(), [](const capture::Slot& slot) {
+    return slot.direction == Direction::kOutput;
+  });
+}
 
 bool has_data(const Recording& recording) {
   return std::any_of(recording.slots.begin(), recording.slots.end(),
@@ -44,7 +51,9 @@ class Automatic {
         golden_side_{*golden_, golden_programs_},
         actual_side_{*actual_, actual_programs_},
         golden_has_data_(has_data(*golden_)),
-        actual_has_data_(has_data(*actual_)) {}
+        actual_has_data_(has_data(*actual_)),
+        golden_has_outputs_(has_outputs(*golden_)),
+        actual_has_outputs_(has_outputs(*actual_)) {}
 
   Result<AutomaticPairs> run() {
     if (golden_programs_.empty() || actual_programs_.empty() || golden_->slots.empty() ||
@@ -54,7 +63,7 @@ class Automatic {
     const std::optional<PlaceMap> places = find_places(*golden_, *actual_);
     auto alignment = align_tokens(
         golden_side_, actual_side_, options_.token_map,
-        [&](const RunSide& side, const SideStep& step) { return tokens_of(side, step).count; },
+        [&](const RunSide& side, const SideStep& step) { return seen_in(side, step).tokens.count; },
         [&](const Step& step) { return data_agree(step); });
     if (!alignment) return fail(alignment.error());
 
@@ -67,6 +76,7 @@ class Automatic {
       planned.push_back(places ? plan_by_place(*golden_, golden_programs_[programs.first], *actual_,
                                                actual_programs_[programs.second], *places, programs)
                                : plan_by_data(programs, steps));
+    plan_alone(*alignment, places, planned);
     auto out = carry_out(golden_, actual_, golden_programs_, actual_programs_,
                          std::move(*alignment), std::move(planned));
     out.method = places ? places->method : method_without_places();
@@ -94,24 +104,35 @@ class Automatic {
             }};
   }
 
-  Tokens tokens_of(const RunSide& side, const SideStep& step) {
+  // The shapes of some tensors in a round, and how many tokens they tell.
+  struct Seen {
+    std::vector<Shape> shapes;
+    Tokens tokens;
+  };
+  const Seen& seen_in(const RunSide& side, const SideStep& step) {
     const auto key = std::tuple(&side == &golden_side_, step.program, step.round);
-    const auto known = tokens_.find(key);
-    if (known != tokens_.end()) return known->second;
+    const auto known = seen_.find(key);
+    if (known != seen_.end()) return known->second;
     const Segment& segment = first_segment(side, step.program);
     std::vector<Value> values = values_of(side.recording, segment);
     // A handful of tensors tells it.
     constexpr size_t kEnough = 12;
     if (values.size() > kEnough) values.resize(kEnough);
-    const auto shapes = shapes_of(segment_round(side, step, segment, values, {}));
-    return tokens_[key] = guess_tokens(shapes, side.recording.traits.batch);
+    auto shapes = shapes_of(segment_round(side, step, segment, values, {}));
+    const Tokens tokens = guess_tokens(shapes, side.recording.traits.batch);
+    return seen_[key] = {std::move(shapes), tokens};
   }
 
   // What both sides worked on. One side may have padded or have another batch; torch knows how many
-  // sequences there are.
+  // sequences there are. Where the shapes of one side do not tell it, it may be as many as on the
+  // other.
   std::pair<Tokens, Tokens> tokens_of(const Step& step) {
-    Tokens golden = tokens_of(golden_side_, step.golden);
-    Tokens actual = tokens_of(actual_side_, step.actual);
+    const Seen& golden_seen = seen_in(golden_side_, step.golden);
+    const Seen& actual_seen = seen_in(actual_side_, step.actual);
+    Tokens golden = golden_seen.tokens;
+    Tokens actual = actual_seen.tokens;
+    if (golden.count == 0 && may_have(golden_seen.shapes, actual)) golden = actual;
+    if (actual.count == 0 && may_have(actual_seen.shapes, golden)) actual = golden;
     if (golden.count == actual.count)
       golden.sequences = actual.sequences = std::max(golden.sequences, actual.sequences);
     golden.looked_at = actual.looked_at = std::min(golden.count, actual.count);
@@ -213,18 +234,17 @@ class Automatic {
       actual_done.insert(a);
     }
     for (size_t i = 0; i < golden.layers.size(); ++i)
-      if (!golden_done.contains(i)) leave_alone(*golden_, golden.layers[i], true, out);
+      if (!golden_done.contains(i)) leave_alone(golden.layers[i], true, out);
     for (size_t i = 0; i < actual.layers.size(); ++i)
-      if (!actual_done.contains(i)) leave_alone(*actual_, actual.layers[i], false, out);
+      if (!actual_done.contains(i)) leave_alone(actual.layers[i], false, out);
     return out;
   }
 
-  static void leave_alone(const Recording& recording, const Segment& segment, bool is_golden,
-                          PlannedProgram& out) {
+  void leave_alone(const Segment& segment, bool is_golden, PlannedProgram& out) const {
+    const Recording& recording = is_golden ? *golden_ : *actual_;
     for (const Value& value : values_of(recording, segment)) {
-      if (value.direction == Direction::kInput) continue;
-      PlannedPair pair;
-      (is_golden ? pair.golden : pair.actual) = {slot_of(recording, segment, value)};
+      if (!is_row(value, segment, is_golden)) continue;
+      PlannedPair pair = lonely(recording, slot_of(recording, segment, value), is_golden);
       pair.alone = "the other run has no such layer.";
       out.pairs.push_back(std::move(pair));
     }
@@ -235,6 +255,49 @@ class Automatic {
                      " tensors of golden and " + std::to_string(actual_values) +
                      " of my side, too many to hold each against each: a tensor was compared only "
                      "with those that stand about where it does in the other run");
+  }
+
+  // Whether a value without a partner is a row of the report. What goes into a module is the output
+  // of another one, as far as outputs were recorded; what lies before a segment is a row of its own
+  // segment.
+  bool is_row(const Value& value, const Segment& segment, bool is_golden) const {
+    const bool has_outputs = is_golden ? golden_has_outputs_ : actual_has_outputs_;
+    return (value.is_output() || !has_outputs) && value.position < segment.operations.size();
+  }
+
+  static PlannedPair lonely(const Recording& recording, uint32_t slot, bool is_golden) {
+    PlannedPair pair;
+    (is_golden ? pair.golden : pair.actual) = {slot};
+    if (recording.ranks.size() > 1)
+      (is_golden ? pair.form.golden_ranks : pair.form.actual_ranks) = RankUse::kEach;
+    return pair;
+  }
+
+  // Programs for the rounds that have no counterpart.
+  void plan_alone(const Alignment& alignment, const std::optional<PlaceMap>& places,
+                  std::vector<PlannedProgram>& planned) const {
+    std::set<std::pair<size_t, size_t>> done;
+    for (const Step& step : alignment.alone) {
+      const bool is_golden = step.actual.round == kNoRound;
+      const std::pair<size_t, size_t> programs = {is_golden ? step.golden.program : kNoProgram,
+                                                  is_golden ? kNoProgram : step.actual.program};
+      if (!done.insert(programs).second) continue;
+      if (places) {
+        // As if the other run had no operations at all.
+        const PlaceMap nowhere{std::vector<uint32_t>(actual_->operations.size(), kNoOperation), {}};
+        const Program nothing;
+        planned.push_back(plan_by_place(
+            *golden_, is_golden ? golden_programs_[programs.first] : nothing, *actual_,
+            is_golden ? nothing : actual_programs_[programs.second], nowhere, programs));
+        continue;
+      }
+      const Program& program =
+          is_golden ? golden_programs_[programs.first] : actual_programs_[programs.second];
+      PlannedProgram& out =
+          planned.emplace_back(PlannedProgram{programs.first, programs.second, {}});
+      for (const Segment& layer : program.layers) leave_alone(layer, is_golden, out);
+      leave_alone(program.outside, is_golden, out);
+    }
   }
 
   // Looks at some of the segments, which all have the same structure, and pairs all of them.
@@ -274,7 +337,8 @@ class Automatic {
         pair.why = each.why;
         out.pairs.push_back(std::move(pair));
       }
-      add_lonely(match, golden_values, actual_values, golden_slot, actual_slot, out);
+      add_lonely(match, {*golden_, *golden_segment, golden_values},
+                 {*actual_, *actual_segment, actual_values}, out);
     }
   }
 
@@ -285,28 +349,24 @@ class Automatic {
     return other_has_data ? found : "the data of " + other_option + " were not kept.";
   }
 
-  template <typename GoldenSlot, typename ActualSlot>
-  void add_lonely(const SegmentMatch& match, const std::vector<Value>& golden_values,
-                  const std::vector<Value>& actual_values, const GoldenSlot& golden_slot,
-                  const ActualSlot& actual_slot, PlannedProgram& out) const {
-    for (uint32_t g = 0; g < golden_values.size(); ++g) {
-      if (match.golden_alone[g].empty() || golden_values[g].direction == Direction::kInput)
+  void add_lonely(const SegmentMatch& match, const SegmentSide& golden, const SegmentSide& actual,
+                  PlannedProgram& out) const {
+    for (uint32_t g = 0; g < golden.values.size(); ++g) {
+      if (match.golden_alone[g].empty() || !is_row(golden.values[g], golden.segment, true))
         continue;
-      PlannedPair pair;
-      pair.golden = {golden_slot(g)};
+      const uint32_t slot = slot_of(*golden_, golden.segment, golden.values[g]);
+      PlannedPair pair = lonely(*golden_, slot, true);
       if (!match.golden_is_copy[g])
-        pair.alone =
-            why_alone(match.golden_alone[g], *golden_, pair.golden[0], actual_has_data_, "my-path");
+        pair.alone = why_alone(match.golden_alone[g], *golden_, slot, actual_has_data_, "my-path");
       out.pairs.push_back(std::move(pair));
     }
-    for (uint32_t a = 0; a < actual_values.size(); ++a) {
-      if (match.actual_alone[a].empty() || actual_values[a].direction == Direction::kInput)
+    for (uint32_t a = 0; a < actual.values.size(); ++a) {
+      if (match.actual_alone[a].empty() || !is_row(actual.values[a], actual.segment, false))
         continue;
-      PlannedPair pair;
-      pair.actual = {actual_slot(a)};
-      pair.form.actual_ranks = actual_->ranks.size() > 1 ? RankUse::kEach : RankUse::kOne;
-      pair.alone = why_alone(match.actual_alone[a], *actual_, pair.actual[0], golden_has_data_,
-                             "golden-path");
+      const uint32_t slot = slot_of(*actual_, actual.segment, actual.values[a]);
+      PlannedPair pair = lonely(*actual_, slot, false);
+      pair.alone =
+          why_alone(match.actual_alone[a], *actual_, slot, golden_has_data_, "golden-path");
       out.pairs.push_back(std::move(pair));
     }
   }
@@ -320,7 +380,9 @@ class Automatic {
   RunSide actual_side_;
   bool golden_has_data_;
   bool actual_has_data_;
-  std::map<std::tuple<bool, size_t, size_t>, Tokens> tokens_;
+  bool golden_has_outputs_;
+  bool actual_has_outputs_;
+  std::map<std::tuple<bool, size_t, size_t>, Seen> seen_;
   std::vector<std::string> notes_;
 };
 

@@ -87,8 +87,9 @@ Result<std::vector<TypeMapping>> read_op_mapping(const std::string& given) {
   std::error_code ignored;
   const bool is_folder = fs::is_directory(given, ignored);
   const std::string path = is_folder ? given + "/" + std::string(kMappingFile) : given;
-  // The older tools' option names a folder, which need not hold one.
-  if (is_folder && !fs::exists(path, ignored)) return std::vector<TypeMapping>();
+  if (is_folder && !fs::exists(path, ignored))
+    return fail(Error(ErrorCode::kNotFound, given)
+                << "holds no " << kMappingFile << "; name the file itself with -mf");
   if (!fs::exists(path, ignored))
     return fail(Error(ErrorCode::kNotFound, path)
                 << "no such mapping file; check the path given to -mf");
@@ -110,6 +111,7 @@ Result<std::vector<TypeMapping>> read_op_mapping(const std::string& given) {
   } else {
     return fail(invalid(path, "it must be an object or a list"));
   }
+  if (out.empty()) return fail(invalid(path, "it names no types"));
   return out;
 }
 

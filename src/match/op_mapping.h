@@ -23,7 +23,7 @@ struct TypeMapping {
   std::string module_tensor;   // "output_0"; empty: outputs
 };
 
-// `path` is the file, or a folder that may hold op_mapping_file.json.
+// `path` is the file, or a folder that holds op_mapping_file.json. There is at least one.
 Result<std::vector<TypeMapping>> read_op_mapping(const std::string& path);
 
 }  // namespace ait::match

@@ -90,8 +90,9 @@ struct Pair {
   Side actual;
   Fit fit = Fit::kNone;
   Certainty certainty = Certainty::kCertain;
-  std::string why;    // one short sentence; empty where the kind of comparison says it already
-  std::string alone;  // of a side without a partner: why that is so
+  std::string why;      // one short sentence; empty where the kind of comparison says it already
+  std::string alone;    // of a side without a partner: why that is so
+  bool unread = false;  // of such a side: it is named, and nothing of it is looked at
 
   bool complete() const { return golden.present() && actual.present(); }
 };

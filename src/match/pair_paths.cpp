@@ -1,10 +1,12 @@
 #include "match/pair_paths.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <memory>
 #include <utility>
 
+#include "capture/atb_dump.h"
 #include "match/by_metadata.h"
 #include "match/by_name.h"
 #include "match/op_mapping.h"
@@ -37,6 +39,63 @@ void take_problems(std::vector<Error>& from, PairList& to) {
   for (Error& problem : from) to.problems.push_back(std::move(problem));
 }
 
+// Whether an operation has this type, and this tensor where one is named.
+bool occurs(const Recording& recording, const std::string& type, const std::string& tensor) {
+  for (uint32_t i = 0; i < recording.operations.size(); ++i) {
+    if (recording.operations[i].type.find(type) == std::string::npos) continue;
+    if (tensor.empty()) return true;
+    for (uint32_t slot = recording.first_slot[i]; slot < recording.first_slot[i + 1]; ++slot)
+      if (recording.slots[slot].tensor() == tensor) return true;
+  }
+  return false;
+}
+
+// What of a mapping file has no effect on these runs: a problem, or an error where nothing of it
+// has one.
+Result<void> check_mapping(const Recording& golden, const Recording& actual,
+                           const Understood& options, std::vector<Error>& problems) {
+  const std::string& file = options.inputs.mapping_file;
+  if (file.empty()) return {};
+  if (golden.traits.types == actual.traits.types) {
+    problems.push_back(Error(ErrorCode::kUsage, file)
+                       << "--op-mapping-file has no effect between two dumps of one kind: it says "
+                          "which types of torch correspond to types of the acceleration library");
+    return {};
+  }
+  const bool golden_is_modules = golden.traits.types == capture::Traits::Types::kModules;
+  const Recording& modules = golden_is_modules ? golden : actual;
+  const Recording& library = golden_is_modules ? actual : golden;
+  const auto named = [](const std::string& type, const std::string& tensor) {
+    return printable(tensor.empty() ? type : type + "_" + tensor);
+  };
+  std::vector<std::string> nowhere;
+  const auto miss = [&](std::string what) {
+    if (std::find(nowhere.begin(), nowhere.end(), what) == nowhere.end())
+      nowhere.push_back(std::move(what));
+  };
+  bool any = false;
+  for (const TypeMapping& line : options.automatic.mappings) {
+    const bool has_library = occurs(library, line.library, line.library_tensor);
+    const bool has_module = occurs(modules, line.module, line.module_tensor);
+    if (!has_library)
+      miss("no operation of the acceleration library is a " +
+           named(line.library, line.library_tensor));
+    if (!has_module) miss("no module is a " + named(line.module, line.module_tensor));
+    any |= has_library && has_module;
+  }
+  if (nowhere.empty()) return {};
+  constexpr size_t kNamed = 3;
+  std::string text;
+  for (size_t i = 0; i < nowhere.size() && i < kNamed; ++i)
+    text += (i > 0 ? ", " : "") + nowhere[i];
+  if (nowhere.size() > kNamed) text += ", …";
+  Error error(ErrorCode::kUsage, file);
+  error << "--op-mapping-file: " << (any ? "" : "none of its lines has an effect: ") << text;
+  if (!any) return fail(error << "; correct the types, or leave the option out");
+  problems.push_back(std::move(error));
+  return {};
+}
+
 Result<PairList> pair_operations(Run golden_run, Run actual_run, const Understood& options) {
   auto golden = std::get<Recording>(std::move(golden_run));
   auto actual = std::get<Recording>(std::move(actual_run));
@@ -44,6 +103,10 @@ Result<PairList> pair_operations(Run golden_run, Run actual_run, const Understoo
   list.what = std::string(golden.traits.words) + " with " + std::string(actual.traits.words);
   take_problems(golden.problems, list);
   take_problems(actual.problems, list);
+  if (auto checked = check_mapping(golden, actual, options, list.problems); !checked)
+    return fail(checked.error());
+  list.golden_completeness = golden.completeness;
+  list.actual_completeness = actual.completeness;
   auto found =
       pair_automatically(std::make_shared<const Recording>(std::move(golden)),
                          std::make_shared<const Recording>(std::move(actual)), options.automatic);
@@ -75,26 +138,71 @@ Result<PairList> pair_files(Run golden, Run actual, const Understood&) {
 // How runs of a kind are paired, where both sides are of it.
 struct Way {
   RunKind kind;
+  std::string_view what;
   bool takes_files;  // a path may be a file
   Result<PairList> (*pair)(Run golden, Run actual, const Understood& options);
 };
 constexpr std::array kWays = {
-    Way{RunKind::kOperations, false, pair_operations},
-    Way{RunKind::kWeights, true, pair_weights},
-    Way{RunKind::kFiles, false, pair_files},
+    Way{RunKind::kOperations, "two dumps", false, pair_operations},
+    Way{RunKind::kWeights, "two checkpoints", true, pair_weights},
+    Way{RunKind::kFiles, "two folders of files", false, pair_files},
 };
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool is_below(const std::string& path, const std::string& folder) {
+  const std::string inside = fs::path(path).lexically_relative(folder).native();
+  return !inside.empty() && !inside.starts_with("..");
+}
+
+// Why --my-path has no effect on a mapping; nothing where it has one, or says what the mapping says.
+std::optional<Error> unused_my_path(const ManualMapping& before, const ManualMapping& after,
+                                    const std::string& actual) {
+  if (actual.empty()) return std::nullopt;
+  Error error(ErrorCode::kUsage, actual);
+  if (!exists(actual))
+    return error << "no such file or folder, so that --my-path has no effect; the mapping names my "
+                    "files";
+  std::error_code ignored;
+  const std::string root = fs::weakly_canonical(actual, ignored).native();
+  for (size_t i = 0; i < before.pairs.size(); ++i) {
+    if (before.pairs[i].actual_path != after.pairs[i].actual_path) return std::nullopt;
+    const std::string mine = fs::weakly_canonical(before.pairs[i].actual_path, ignored).native();
+    if (mine == root || is_below(mine, root)) return std::nullopt;
+  }
+  const bool all_there =
+      std::all_of(before.pairs.begin(), before.pairs.end(),
+                  [](const capture::MappedPair& pair) { return exists(pair.actual_path); });
+  return error << "--my-path has no effect: "
+               << (all_there ? "all my files lie where the mapping says"
+                             : "it holds none of the files that the mapping names");
+}
 
 Result<PairList> pair_mapping(const Layout& layout, const Inputs& inputs) {
   auto run = layout.read(inputs.golden);
   if (!run) return fail(run.error());
   auto& mapping = std::get<ManualMapping>(*run);
+  const ManualMapping as_written = mapping;
   find_moved_files(mapping, inputs.actual);
+  if (auto unused = unused_my_path(as_written, mapping, inputs.actual))
+    mapping.problems.push_back(std::move(*unused));
   PairList list;
   list.kind = RunKind::kMapping;
   list.pairs = pair_by_metadata(mapping);
   list.what = "manual mapping of " + mapping.metadata_path;
   list.problems = std::move(mapping.problems);
   return list;
+}
+
+// Of a folder that no layout of dumps recognises.
+std::optional<Error> without_tensors(const std::string& path) {
+  const auto held = capture::held_without_tensors(path);
+  if (!held) return std::nullopt;
+  return Error(ErrorCode::kUsage, path) << "is a dump without tensors: it holds " << *held
+                                        << "; record it again with --type tensor";
 }
 
 Error only_one_dump(const std::string& other) {
@@ -107,6 +215,33 @@ Error folder_and_tensor(const std::string& folder, const std::string& file) {
   return Error(ErrorCode::kUsage, folder)
          << "is a folder but " << printable(file)
          << " is a file of one tensor; give two files, two folders, or two checkpoints";
+}
+
+// Options that only dumps have a use for.
+Result<void> refuse_options_of_dumps(const Inputs& inputs, std::string_view what) {
+  const auto refused = [&](std::string_view option) {
+    return fail(Error(ErrorCode::kUsage)
+                << option << " has no effect on " << what
+                << "; it is for two dumps, of torch or of the acceleration library");
+  };
+  if (!inputs.mapping_file.empty()) return refused("--op-mapping-file");
+  if (!inputs.token_map.empty()) return refused("--token-map");
+  return {};
+}
+
+// Options that pick one tensor of a file, or say what its bytes are.
+Result<void> refuse_options_of_files(const Inputs& inputs, bool is_mapping) {
+  const auto refused = [](const std::string& path, const std::string& side, std::string_view what) {
+    return fail(Error(ErrorCode::kUsage, path)
+                << "is " << what << ", and --" << side << "-name, --" << side << "-dtype and --"
+                << side << "-shape are for a file of tensors");
+  };
+  const std::string_view what = is_mapping ? "a manual mapping" : "a folder";
+  if (inputs.golden_is_tensor && (is_mapping || is_folder(inputs.golden)))
+    return refused(inputs.golden, "golden", what);
+  if (inputs.actual_is_tensor && (is_mapping || is_folder(inputs.actual)))
+    return refused(is_mapping ? inputs.golden : inputs.actual, "my", what);
+  return {};
 }
 
 Result<Understood> understand(const Inputs& inputs) {
@@ -135,6 +270,8 @@ Result<PairList> pair_alike(const Understood& options, std::span<const Layout> l
     const Layout* golden = layout_of(inputs.golden, inputs.golden_is_tensor, way, Role::kGolden);
     const Layout* actual = layout_of(inputs.actual, inputs.actual_is_tensor, way, Role::kActual);
     if (golden != nullptr && actual != nullptr) {
+      if (way.kind != RunKind::kOperations)
+        if (auto fits = refuse_options_of_dumps(inputs, way.what); !fits) return fail(fits.error());
       auto golden_run = golden->read(inputs.golden);
       if (!golden_run) return fail(golden_run.error());
       auto actual_run = actual->read(inputs.actual);
@@ -143,8 +280,12 @@ Result<PairList> pair_alike(const Understood& options, std::span<const Layout> l
       if (list) list->kind = way.kind;
       return list;
     }
-    if (way.kind == RunKind::kOperations && golden_folder && actual_folder &&
-        (golden != nullptr || actual != nullptr))
+    if (way.kind != RunKind::kOperations || !golden_folder || !actual_folder) continue;
+    for (const auto& [layout, path] :
+         {std::pair(golden, inputs.golden), std::pair(actual, inputs.actual)})
+      if (layout == nullptr)
+        if (auto empty = without_tensors(path)) return fail(std::move(*empty));
+    if (golden != nullptr || actual != nullptr)
       return fail(only_one_dump(golden != nullptr ? inputs.actual : inputs.golden));
   }
   if (!golden_folder && !actual_folder) return PairList{};  // a single pair
@@ -158,13 +299,19 @@ Result<PairList> pair_paths(const Inputs& inputs, std::span<const Layout> layout
   // Wrong options are wrong whatever is compared.
   const auto options = understand(inputs);
   if (!options) return fail(options.error());
+  const Layout* mapping = find_layout(inputs.golden, RunKind::kMapping, Role::kGolden, layouts);
+  if (auto fits = refuse_options_of_files(inputs, mapping != nullptr); !fits)
+    return fail(fits.error());
   const auto not_empty = [](Result<PairList> list) -> Result<PairList> {
     if (list && list->kind && list->pairs.count == 0 && list->problems.empty())
       return fail(Error(ErrorCode::kUsage) << "nothing to compare: " << list->what);
     return list;
   };
-  if (const Layout* mapping = find_layout(inputs.golden, RunKind::kMapping, Role::kGolden, layouts))
+  if (mapping != nullptr) {
+    if (auto fits = refuse_options_of_dumps(inputs, "a manual mapping"); !fits)
+      return fail(fits.error());
     return not_empty(pair_mapping(*mapping, inputs));
+  }
   if (inputs.actual.empty())
     return fail(Error(ErrorCode::kUsage) << "--my-path is required unless the golden path holds "
                                             "golden_tensor/metadata.json; see `ait llm compare "

@@ -44,6 +44,9 @@ struct PairList {
   std::vector<Error> problems;
   // What was found out of dumps: coverage, tokens. `pairs` of it are empty.
   std::optional<AutomaticPairs> automatic;
+  // And whether they hold all that was to be recorded.
+  capture::Completeness golden_completeness;
+  capture::Completeness actual_completeness;
 };
 
 // Fails where a path does not exist or an option makes no sense, where the two cannot be compared,

@@ -1,7 +1,9 @@
 #include "match/plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 namespace ait::match {
@@ -13,6 +15,7 @@ using capture::Recording;
 struct Entry {
   uint32_t pair;
   uint32_t rank;  // which of them, where each is compared for itself
+  bool operator==(const Entry&) const = default;
 };
 
 // Everything the pairs are made of; shared by copies of the function that makes them.
@@ -23,9 +26,10 @@ struct Plan {
   std::vector<Program> actual_programs;
   std::vector<Step> steps;
   std::vector<PlannedProgram> programs;
-  std::vector<std::vector<Entry>> entries;  // [program]
+  std::vector<std::vector<Entry>> entries;  // those of a program first, in its order
   std::vector<size_t> program_of;           // [step]
-  std::vector<size_t> first;                // index of the first pair of each step, and the count
+  std::vector<size_t> entries_of;           // [step]
+  std::vector<size_t> first;                // index of the first pair of each step
 
   // `rank` is of those that are compared each for itself.
   static Subject subject(const Recording& recording, const Program& program, uint32_t slot,
@@ -59,13 +63,35 @@ struct Plan {
     return out;
   }
 
+  // The entries of a step: a tensor without a partner is one only where it was recorded. Steps that
+  // hold the same share their entries.
+  size_t entries_in(const PlannedProgram& program, size_t index, const Step& step) {
+    const auto is_there = [&](const Entry& entry) {
+      const PlannedPair& pair = program.pairs[entry.pair];
+      if (!pair.golden.empty() && !pair.actual.empty()) return true;
+      const bool is_golden = pair.actual.empty();
+      const Recording& recording = is_golden ? *golden : *actual;
+      const uint32_t slot = (is_golden ? pair.golden : pair.actual)[0];
+      const auto round =
+          round_of({recording, is_golden ? golden_programs : actual_programs},
+                   is_golden ? step.golden : step.actual, recording.slots[slot].operation);
+      return round && recording.has(entry.rank, *round, slot);
+    };
+    std::vector<Entry> there;
+    std::copy_if(entries[index].begin(), entries[index].end(), std::back_inserter(there), is_there);
+    const auto same = std::find(entries.begin(), entries.end(), there);
+    const auto place = static_cast<size_t>(same - entries.begin());
+    if (place == entries.size()) entries.push_back(std::move(there));
+    return place;
+  }
+
   Pair at(size_t index) const {
     const size_t step_index =
         static_cast<size_t>(std::upper_bound(first.begin(), first.end(), index) - first.begin()) -
         1;
     const Step& step = steps[step_index];
     const PlannedProgram& program = programs[program_of[step_index]];
-    const Entry entry = entries[program_of[step_index]][index - first[step_index]];
+    const Entry entry = entries[entries_of[step_index]][index - first[step_index]];
     const PlannedPair& planned = program.pairs[entry.pair];
     const Form& form = planned.form;
     Pair pair;
@@ -74,7 +100,8 @@ struct Plan {
     pair.fit = form.fit;
     pair.certainty = planned.certainty;
     pair.why = planned.why;
-    pair.alone = planned.alone;
+    pair.alone = step.alone.empty() ? planned.alone : step.alone;
+    pair.unread = !step.alone.empty();
     std::string golden_missing;
     std::string actual_missing;
     if (!planned.golden.empty())
@@ -155,15 +182,54 @@ Coverage coverage_of(const Recording& recording, const std::set<uint32_t>& paire
   return out;
 }
 
+bool stands_alone(const PlannedProgram& program) {
+  return program.golden == kNoProgram || program.actual == kNoProgram;
+}
+
+// By call; what only one side has after what both have, golden's first.
+std::vector<Step> all_steps(Alignment alignment) {
+  std::vector<Step> steps = std::move(alignment.steps);
+  std::move(alignment.alone.begin(), alignment.alone.end(), std::back_inserter(steps));
+  const auto key = [](const Step& step) {
+    return std::tuple(step.number, !step.alone.empty(), step.golden.round == kNoRound);
+  };
+  std::stable_sort(steps.begin(), steps.end(),
+                   [&](const Step& a, const Step& b) { return key(a) < key(b); });
+  return steps;
+}
+
+// Names the tokens that only one side has, the first few of them.
+void add_note(const Alignment& alignment, bool is_golden, std::vector<std::string>& notes) {
+  constexpr size_t kNamed = 8;
+  std::vector<std::string> tokens;
+  for (const Step& step : alignment.alone)
+    if (step.number >= 0 && (step.actual.round == kNoRound) == is_golden)
+      tokens.push_back(step.token);
+  if (tokens.empty()) return;
+  std::string names;
+  for (size_t i = 0; i < tokens.size() && i < kNamed; ++i) names += (i > 0 ? ", " : "") + tokens[i];
+  notes.push_back(std::string(is_golden ? "golden" : "my side") + " alone has " +
+                  (tokens.size() == 1 ? "token " : "tokens ") + names +
+                  (tokens.size() > kNamed ? ", …" : "") +
+                  ": what was recorded there are rows without a partner");
+}
+
 }  // namespace
 
 AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
                          std::vector<Program> golden_programs, std::vector<Program> actual_programs,
                          Alignment alignment, std::vector<PlannedProgram> planned) {
   AutomaticPairs out;
+  add_note(alignment, true, out.notes);
+  add_note(alignment, false, out.notes);
   std::set<uint32_t> golden_paired, actual_paired, golden_copies, actual_likely;
   std::unordered_map<uint32_t, std::string> golden_alone, actual_alone;
   for (PlannedProgram& program : planned) {
+    // What a program does in rounds without a counterpart says nothing of its operations.
+    if (stands_alone(program)) {
+      sort_pairs(*golden, *actual, program.pairs);
+      continue;
+    }
     for (const PlannedPair& pair : program.pairs) {
       const bool complete = !pair.golden.empty() && !pair.actual.empty();
       for (const uint32_t slot : pair.golden) {
@@ -199,7 +265,7 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
     out.golden_layers = std::max(out.golden_layers, program.layers.size());
   for (const Program& program : actual_programs)
     out.actual_layers = std::max(out.actual_layers, program.layers.size());
-  out.notes = std::move(alignment.notes);
+  out.notes.insert(out.notes.begin(), alignment.notes.begin(), alignment.notes.end());
 
   auto plan = std::make_shared<Plan>();
   plan->golden = std::move(golden);
@@ -214,19 +280,24 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
         entries.push_back({i, rank});
   }
   size_t total = 0;
-  for (Step& step : alignment.steps) {
+  for (Step& step : all_steps(std::move(alignment))) {
+    const size_t golden_program = step.golden.round == kNoRound ? kNoProgram : step.golden.program;
+    const size_t actual_program = step.actual.round == kNoRound ? kNoProgram : step.actual.program;
     const auto found = std::find_if(
         plan->programs.begin(), plan->programs.end(), [&](const PlannedProgram& program) {
-          return program.golden == step.golden.program && program.actual == step.actual.program;
+          return program.golden == golden_program && program.actual == actual_program;
         });
     if (found == plan->programs.end()) continue;
     const auto index = static_cast<size_t>(found - plan->programs.begin());
-    out.tokens.push_back({step.token, plan->golden->rounds[step.golden.round],
-                          plan->actual->rounds[step.actual.round], step.is_prefill});
+    if (step.alone.empty())
+      out.tokens.push_back({step.token, plan->golden->rounds[step.golden.round],
+                            plan->actual->rounds[step.actual.round], step.is_prefill});
+    const size_t entries = plan->entries_in(*found, index, step);
     plan->program_of.push_back(index);
+    plan->entries_of.push_back(entries);
     plan->first.push_back(total);
     plan->steps.push_back(std::move(step));
-    total += plan->entries[index].size();
+    total += plan->entries[entries].size();
   }
   out.pairs.count = total;
   out.pairs.at = [plan = std::move(plan)](size_t index) { return plan->at(index); };

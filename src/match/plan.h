@@ -22,14 +22,18 @@ struct PlannedPair {
   std::string alone;
 };
 
-// All pairs of one golden program with one of my side's.
+inline constexpr size_t kNoProgram = ~size_t{0};
+
+// All pairs of one golden program with one of my side's; or of one program what its rounds hold
+// that have no counterpart.
 struct PlannedProgram {
-  size_t golden = 0;
+  size_t golden = 0;  // kNoProgram: what only my side has
   size_t actual = 0;
   std::vector<PlannedPair> pairs;
 };
 
-// Puts the pairs in order and makes them available; counts what is covered.
+// Puts the pairs in order and makes them available; counts what is covered. There is a program for
+// every step of the alignment, those that stand alone as well.
 AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
                          std::vector<Program> golden_programs, std::vector<Program> actual_programs,
                          Alignment alignment, std::vector<PlannedProgram> planned);

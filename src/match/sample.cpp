@@ -143,6 +143,12 @@ Tokens guess_tokens(std::span<const Shape> shapes, capture::Traits::Batch batch)
   return best;
 }
 
+bool may_have(std::span<const Shape> shapes, const Tokens& tokens) {
+  return tokens.count > 0 && std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
+           return has_rows(shape, tokens.count) || can_have_heads_first(shape, tokens);
+         });
+}
+
 std::vector<size_t> sampled_rows(const Tokens& tokens) {
   if (tokens.count == 0) return {};
   const size_t last = (tokens.looked_at > 0 ? tokens.looked_at : tokens.count) - 1;

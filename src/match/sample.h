@@ -27,6 +27,9 @@ struct Tokens {
 // Guesses the tokens of a round from the shapes of its tensors.
 Tokens guess_tokens(std::span<const Shape> shapes, capture::Traits::Batch batch);
 
+// Whether one of the shapes can be cut into rows of that many tokens.
+bool may_have(std::span<const Shape> shapes, const Tokens& tokens);
+
 // One tensor, or one rank's shard of it.
 struct Sample {
   size_t columns = 0;

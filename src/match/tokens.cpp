@@ -45,9 +45,15 @@ class Aligner {
     for (const Call& call : calls_) {
       const SideStep own = leading_.step_of(call);
       const SideStep other = following_step(call);
-      if (leading_.has(own) && following_.has(other))
+      if (!leading_.has(own)) continue;
+      if (following_.has(other))
         out.steps.push_back(step_of(call, own, other));
+      else
+        add_alone(step_of(call, own, {}), golden_leads_, out);
     }
+    add_rest_of_following(out);
+    add_other_graphs(golden_, true, out);
+    add_other_graphs(actual_, false, out);
     out.notes = std::move(notes_);
     return out;
   }
@@ -58,6 +64,7 @@ class Aligner {
     step.golden = golden_leads_ ? own : other;
     step.actual = golden_leads_ ? other : own;
     step.is_prefill = call.is_prefill;
+    step.number = static_cast<int64_t>(call.number);
     const bool named = !golden_.has_two_graphs() && step.golden.round != kNoRound;
     step.token =
         named ? golden_.side().recording.rounds[step.golden.round] : std::to_string(call.number);
@@ -68,6 +75,47 @@ class Aligner {
   SideStep following_step(const Call& call) const {
     return following_.step_of({call.number + prompts_before_ + words_before_, call.is_prefill,
                                call.ordinal + (call.is_prefill ? prompts_before_ : words_before_)});
+  }
+
+  static void add_alone(Step step, bool is_golden, Alignment& out) {
+    const std::string other = is_golden ? "my-path" : "golden-path";
+    step.alone = step.number < 0
+                     ? "its round is taken for a warm-up, which " + other + " does not have."
+                     : other + " has nothing of token " + step.token + ".";
+    out.alone.push_back(std::move(step));
+  }
+
+  // What the following side did and the leading one did not.
+  void add_rest_of_following(Alignment& out) const {
+    std::set<std::pair<size_t, size_t>> used;  // program and round
+    for (const Step& step : out.steps) {
+      const SideStep& side = golden_leads_ ? step.actual : step.golden;
+      used.emplace(side.program, side.round);
+    }
+    for (const Call& call : following_.calls(count_)) {
+      const SideStep own = following_.step_of(call);
+      if (!following_.has(own) || used.contains({own.program, own.round})) continue;
+      Step step = step_of(call, {}, own);
+      step.number -= static_cast<int64_t>(prompts_before_ + words_before_);
+      step.token = step.number < 0 ? "warm-up" : std::to_string(step.number);
+      add_alone(std::move(step), !golden_leads_, out);
+    }
+  }
+
+  // Graphs beside those for prompts and for new words: which call they belong to nobody knows.
+  static void add_other_graphs(const Timeline& timeline, bool is_golden, Alignment& out) {
+    const RunSide& side = timeline.side();
+    for (size_t program = 2; program < side.programs.size(); ++program)
+      for (size_t round = 0; round < side.recording.rounds.size(); ++round) {
+        if (!runs_in(side, program, round)) continue;
+        Step step;
+        (is_golden ? step.golden : step.actual) = {program, round, round};
+        step.token = side.recording.rounds[round];
+        step.number = static_cast<int64_t>(round);
+        step.alone =
+            "it belongs to a third graph, and only those for prompts and new words are paired.";
+        out.alone.push_back(std::move(step));
+      }
   }
 
   // Finds how many prompts, or new words, the following side had before the leading one's first:
@@ -156,6 +204,7 @@ Result<Alignment> follow_map(const RunSide& golden, const RunSide& actual, const
     if (step.actual.shared_round == kNoRound) step.actual.shared_round = step.actual.round;
     const bool first_use = seen.insert(folder).second;
     step.is_prefill = uses[folder] > 1 ? first_use : out.steps.empty() && token == "0";
+    step.number = static_cast<int64_t>(out.steps.size());
     if (actual.programs.size() >= 2) {
       if (!runs_in(actual, 0, step.actual.round)) step.is_prefill = false;
       step.actual.program = step.is_prefill ? 0 : 1;
@@ -164,6 +213,11 @@ Result<Alignment> follow_map(const RunSide& golden, const RunSide& actual, const
     out.steps.push_back(std::move(step));
   }
   out.notes.emplace_back("tokens are aligned as --token-map says");
+  std::set<std::string> tokens;
+  for (const auto& [token, folder] : map) tokens.insert(token);
+  if (tokens.size() < golden.recording.rounds.size() ||
+      uses.size() < actual.recording.rounds.size())
+    out.notes.emplace_back("rounds that --token-map does not name are left out");
   return out;
 }
 
@@ -209,8 +263,15 @@ Result<Alignment> align_tokens(const RunSide& golden, const RunSide& actual, con
   Alignment out = Aligner(golden, actual, count, agree).run();
   // Two rounds that a person named one by one are meant for each other.
   if (out.steps.empty() && golden.recording.rounds.size() == 1 &&
-      actual.recording.rounds.size() == 1)
-    out.steps.push_back(step_of_only_rounds(golden, actual));
+      actual.recording.rounds.size() == 1) {
+    const Step& step = out.steps.emplace_back(step_of_only_rounds(golden, actual));
+    std::erase_if(out.alone, [&](const Step& each) {
+      const auto same = [](const SideStep& a, const SideStep& b) {
+        return a.program == b.program && a.round == b.round;
+      };
+      return same(each.golden, step.golden) || same(each.actual, step.actual);
+    });
+  }
   if (out.steps.empty())
     return fail(Error(ErrorCode::kUsage)
                 << "golden has the rounds " << names(golden.recording) << " and my side "

@@ -11,6 +11,7 @@
 //     2 decode   2               1, of the decode graph           2
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -39,10 +40,13 @@ struct Step {
   SideStep golden;
   SideStep actual;
   bool is_prefill = false;
+  int64_t number = 0;  // of the call, to sort by; below 0: a warm-up
+  std::string alone;   // why one of the sides has no round; empty where both have
 };
 
 struct Alignment {
   std::vector<Step> steps;
+  std::vector<Step> alone;         // what only one side did
   std::vector<std::string> notes;  // what was decided, in sentences
 };
 
@@ -56,7 +60,8 @@ using CountTokens = std::function<size_t(const RunSide& side, const SideStep& st
 // Whether data of the two sides agree in a step; nothing where there are no data to tell it.
 using DataAgree = std::function<std::optional<bool>(const Step& step)>;
 
-// kUsage where no round of one side has a counterpart.
+// kUsage where no round of one side has a counterpart. Rounds that a map does not name are left out;
+// without one every round of either side is in a step or stands alone.
 Result<Alignment> align_tokens(const RunSide& golden, const RunSide& actual, const TokenMap& map,
                                const CountTokens& count, const DataAgree& agree);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <complex>
 
+#include "compare/non_finite.h"
 #include "tensors.h"
 
 namespace ait::compare {
@@ -68,6 +69,59 @@ TEST(Measure, MeasuresTheFinitePositionsAndNamesTheSide) {
 
 TEST(Measure, HasNoMetricsWhereNoPositionIsFiniteOnBothSides) {
   EXPECT_FALSE(metrics_of(measure(floats({1, kNan}), floats({kInf, 2}), kOwn)));
+}
+
+TEST(Measure, KnowsWhetherNanAndInfinitiesStandOnOneSideOnly) {
+  const auto differ = [](const std::vector<float>& golden, const std::vector<float>& actual,
+                         const Options& options = kOwn) {
+    return non_finite_differ(measure(floats(golden), floats(actual), options));
+  };
+  EXPECT_FALSE(differ({1, 2}, {1, 3}));
+  EXPECT_FALSE(differ({1, kNan, kInf}, {2, kNan, kInf}));
+  EXPECT_TRUE(differ({1, 2}, {1, kNan}));
+  EXPECT_TRUE(differ({kInf, 2}, {1, 2}));
+  EXPECT_TRUE(differ({1, kNan}, {kNan, 1}));
+  EXPECT_TRUE(differ({1, kNan}, {1, kInf}));
+  EXPECT_TRUE(differ({1, 2}, {kNan, kNan}));
+  EXPECT_TRUE(differ({1, 2}, {1, kNan}, kMsit));
+  EXPECT_FALSE(differ({1, 2, 3}, {1, kNan})) << "nothing stood against anything";
+}
+
+TEST(Measure, KnowsItOfStatisticsToo) {
+  const auto described = [](float maximum) {
+    formats::Description description{DType::kFloat32, {2}, false, {}};
+    description.statistics = {maximum, 0, maximum, 1, 0};
+    return Content(description);
+  };
+  EXPECT_TRUE(non_finite_differ(measure(described(kNan), floats({1, 2}), kOwn)));
+  EXPECT_TRUE(non_finite_differ(measure(described(1), described(kInf), kOwn)));
+  EXPECT_FALSE(non_finite_differ(measure(described(kNan), floats({1, kNan}), kOwn)));
+  EXPECT_FALSE(non_finite_differ(measure(described(1), floats({1, 2}), kOwn)));
+  EXPECT_FALSE(non_finite_differ(measure(described(kNan), floats({1, 2, 3}), kOwn)));
+}
+
+TEST(Measure, FindsTheFirstValueThatIsFiniteOnOneSideOnly) {
+  const auto none = find_non_finite_difference(*floats({1, kNan}), *floats({2, kNan}));
+  EXPECT_EQ(none.count, 0U);
+  std::vector<float> golden(10000, 1);
+  std::vector<float> actual = golden;
+  golden[3] = actual[3] = kNan;
+  actual[7000] = -kInf;
+  golden[8000] = kNan;
+  actual[8000] = kInf;
+  const auto found = find_non_finite_difference(*floats(golden), *floats(actual));
+  EXPECT_EQ(found.count, 2U);
+  EXPECT_EQ(found.first_index, 7000U);
+  EXPECT_EQ(found.golden, 1);
+  EXPECT_EQ(found.actual, -kInf);
+  const auto complex_golden =
+      make_tensor(DType::kComplex64, {2}, std::vector<std::complex<float>>{{1, 2}, {3, 4}});
+  const auto complex_actual =
+      make_tensor(DType::kComplex64, {2}, std::vector<std::complex<float>>{{1, 2}, {3, kNan}});
+  const auto part = find_non_finite_difference(*complex_golden, *complex_actual);
+  EXPECT_EQ(part.count, 1U);
+  EXPECT_EQ(part.first_index, 3U);
+  EXPECT_EQ(part.golden, 4);
 }
 
 TEST(Measure, WithholdsMetricsOfNonFiniteDataAsTheOldToolsDid) {

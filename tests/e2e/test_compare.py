@@ -183,6 +183,30 @@ def test_non_finite_values_are_left_out_and_named(compare, pair, tmp_path):
     assert row["my_max_value"] == "nan"
 
 
+def test_a_single_pair_names_the_element_that_is_finite_on_one_side_only(compare, pair, tmp_path):
+    golden, _ = pair
+    actual = golden.copy()
+    actual[0, 2, 1] = np.nan
+    actual[1, 2, 0:3] = np.inf
+    np.save(tmp_path / "actual.npy", actual)
+    process = compare()
+    line = "4 of 24 values are NaN or infinite on one side only; the first is at "
+    line += "[0, 2, 1] (flat index 9): golden -0.375, my nan"
+    assert line in process.stdout.splitlines()
+    assert "Every other value is the same." in process.stdout
+    assert "largest difference" not in process.stdout
+    found = json.loads(compare("--json").stdout)["non_finite"]
+    assert found == {"elements": 4, "first_index": 9, "golden": -0.375, "my": "nan"}
+    actual[0, 0, 0] += 1
+    np.save(tmp_path / "actual.npy", actual)
+    shown = compare().stdout
+    assert line in shown
+    assert "1 other value differs; the largest difference is at [0, 0, 0] (flat index 0): golden -1.5, my -0.5" in shown
+    np.save(tmp_path / "actual.npy", np.full_like(golden, np.nan))
+    assert "24 of 24 values are NaN or infinite on one side only; the first is at [0, 0, 0]" in compare().stdout
+    assert json.loads(compare("--json", my="golden.npy").stdout)["non_finite"] is None
+
+
 def test_metric_compat_msit_withholds_and_masks(compare, pair, tmp_path):
     golden, actual = pair
     golden[0, 0, 0] = 0
@@ -273,7 +297,13 @@ def test_the_old_result_line_is_in_the_debug_log(compare, pair):
 
 def test_the_mapping_file_must_exist(compare, pair, tmp_path):
     assert "mapping file" in error_line(compare("-mf", "nowhere"))
-    assert compare("-mf", tmp_path).returncode == 0
+    assert "holds no op_mapping_file.json" in error_line(compare("-mf", tmp_path))
+
+
+def test_options_for_dumps_are_refused_for_two_files(compare, pair, tmp_path):
+    (tmp_path / "types.json").write_text('{"Linear": "Linear"}')
+    assert "--op-mapping-file has no effect on two files of one tensor each" in error_line(compare("-mf", "types.json"))
+    assert "--token-map has no effect on two files" in error_line(compare("--token-map", "0:0"))
 
 
 def test_a_formula_in_a_path_is_disarmed(compare, pair, tmp_path):

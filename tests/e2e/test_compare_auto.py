@@ -3,12 +3,13 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from conftest import error_line
+from conftest import atb_bin, error_line
 from pairing import Case, read_rows
 
 COVERED = 0.95
@@ -146,6 +147,19 @@ def test_the_first_jump_of_the_error_is_pointed_out(ait, tmp_path):
     )["jump"].startswith("3_Prefill_layer/1_Attention/4_SelfAttentionOperation")
 
 
+def test_the_error_begins_where_nan_stands_on_one_side_only(ait, tmp_path):
+    def spoil(tensor):
+        tensor = tensor.clone()
+        tensor[-1, :9] = float("nan")
+        return tensor
+
+    case = Case(tmp_path, layers=3, steps=0, fault=(1, "attention", spoil))
+    done, _ = case.compare(ait)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("The error jumps first at")]
+    assert "3_Prefill_layer/1_Attention/4_SelfAttentionOperation/outtensor0: " in line
+    assert line.endswith("NaN or infinities on one side only (golden: 0, my side: 9)")
+
+
 def test_either_side_may_be_torch(ait, plain, tmp_path):
     done = ait("llm", "compare", "-gp", plain.mine, "-mp", plain.golden, "-o", tmp_path, "--json")
     assert done.returncode == 0, done.stderr
@@ -177,6 +191,79 @@ def test_a_token_map_is_obeyed(ait, plain, tmp_path):
     assert (token["token"], token["my_folder"]) == ("2", "1")
 
 
+def test_what_opname_leaves_of_a_layer_is_recognised(ait, tmp_path):
+    case = Case(tmp_path, layers=2, steps=0)
+    for folder in list(case.mine.rglob("after")):
+        if "SelfAttention" not in folder.parent.name:
+            shutil.rmtree(folder)
+    done, rows = case.compare(ait)
+    assert "my side: 2 of 2 operations paired" in done.stdout
+    _, _, wrong = case.judge(rows)
+    assert not wrong
+
+
+def test_a_dump_without_tensors_says_so(ait, plain, tmp_path):
+    shutil.copytree(plain.mine / "model", tmp_path / "run/ait_dump/model")
+    line = error_line(ait("llm", "compare", "-gp", plain.golden, "-mp", "run"))
+    assert "run: is a dump without tensors: it holds model; record it again with --type tensor" in line
+
+
+def tensors_in(folder):
+    return sum(1 for path in folder.rglob("*") if path.stem.startswith(("output", "outtensor")))
+
+
+def test_rounds_without_a_counterpart_are_rows(ait, plain, tmp_path):
+    shutil.copytree(plain.golden, tmp_path / "g")
+    shutil.copytree(plain.mine, tmp_path / "m")
+    (torch_run,) = (tmp_path / "g/torch_tensors").iterdir()
+    (library_run,) = (tmp_path / "m/tensors").iterdir()
+    shutil.rmtree(library_run / "1")  # what token 2 is compared with
+    shutil.copytree(torch_run / "2", torch_run / "3")
+    lost = tensors_in(torch_run / "2") + tensors_in(torch_run / "3")
+    done = ait("llm", "compare", "-gp", "g", "-mp", "m", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    rows = [row for row in read_rows(tmp_path / "out") if row["token_id"] in ("2", "3")]
+    assert len(rows) == lost > 40
+    for row in rows:
+        assert row["my_data_path"] == "" and row["golden_data_path"].startswith(str(torch_run))
+        assert row["cmp_fail_reason"] == f"my-path has nothing of token {row['token_id']}."
+    assert "note: golden alone has tokens 2, 3: what was recorded there are rows without a partner" in done.stdout
+    shutil.rmtree(torch_run / "3")
+    shutil.rmtree(torch_run / "2")
+    shutil.rmtree(torch_run / "1")
+    done = ait("llm", "compare", "-gp", "g", "-mp", "m", "-o", "two")
+    rows = [row for row in read_rows(tmp_path / "two") if row["token_id"] == "1"]
+    assert rows and all(row["cmp_fail_reason"] == "golden-path has nothing of token 1." for row in rows)
+    assert {row["golden_data_path"] for row in rows} == {""}
+    recorded = {str(path) for path in library_run.rglob("outtensor*.bin")}
+    named = {path for row in read_rows(tmp_path / "two") for path in row["my_data_path"].split(";")} - {""}
+    assert named == recorded  # nothing is left out
+
+
+def test_rounds_of_the_same_graph_without_a_counterpart_are_rows(ait, plain, tmp_path):
+    shutil.copytree(plain.mine, tmp_path / "m")
+    (library_run,) = (tmp_path / "m/tensors").iterdir()
+    recorded = {str(path) for path in library_run.rglob("outtensor*.bin")}
+    shutil.copytree(tmp_path / "m", tmp_path / "g")
+    shutil.rmtree(tmp_path / "g/tensors" / library_run.name / "1")
+    ait("llm", "compare", "-gp", "g", "-mp", "m", "-o", "out")
+    rows = read_rows(tmp_path / "out")
+    assert {row["my_data_path"] for row in rows} == recorded
+    alone = [row for row in rows if not row["golden_data_path"]]
+    assert {row["cmp_fail_reason"] for row in alone} == {"golden-path has nothing of token 2."}
+
+
+def test_nothing_paired_at_all_ends_with_status_2(ait, plain, tmp_path):
+    folder = tmp_path / "m/ait_dump/tensors/0_1/0/0_What/after"
+    folder.mkdir(parents=True)
+    (folder / "outtensor0.bin").write_bytes(atb_bin(np.arange(35, dtype=np.float32).reshape(7, 5), 0))
+    done = ait("llm", "compare", "-gp", plain.golden, "-mp", "m", "-o", "out", "--json")
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.splitlines()[-1].startswith("ait: error: nothing was compared: no tensor of one side has")
+    assert json.loads(done.stdout)["summary"]["only_golden"] > 0
+    assert read_rows(tmp_path / "out")
+
+
 def test_wrong_options_are_one_clear_line(ait, plain, tmp_path):
     both = ("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", tmp_path)
     assert "--token-map wants" in error_line(ait(*both, "--token-map", "x"))
@@ -185,6 +272,9 @@ def test_wrong_options_are_one_clear_line(ait, plain, tmp_path):
     mapping.write_text('{"LinearOperation": 3}')
     assert "Invalid op_mapping file" in error_line(ait(*both, "-mf", mapping))
     assert "no such mapping file" in error_line(ait(*both, "-mf", tmp_path / "nowhere"))
+    mapping.write_text('{"NoSuchOperation": "Linear"}')
+    assert "no operation of the acceleration library is a NoSuchOperation" in error_line(ait(*both, "-mf", mapping))
+    assert "--my-name, --my-dtype and --my-shape are for a file" in error_line(ait(*both, "--my-dtype", "half"))
     (tmp_path / "folder").mkdir()
     refused = error_line(ait("llm", "compare", "-gp", plain.golden, "-mp", tmp_path / "folder"))
     assert "holds no dump of torch or of the acceleration library" in refused

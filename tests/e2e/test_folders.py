@@ -81,8 +81,36 @@ def test_the_summary_leads_with_what_was_and_was_not_compared(ait, folders):
     assert "Report: out/ait_cmp_report_" in done.stdout
     assert "Next: " in done.stdout
     worst = done.stdout.split("The worst of those that differ:")[1]
-    # A wrong scale leaves the cosine at 1 and must still come first.
-    assert worst.index("sub/t7.npy") < worst.index("sub/t3.npy")
+    # No distance shows a NaN, and none is worse.
+    assert worst.index("sub/t3.npy") < worst.index("sub/t7.npy")
+    assert "1 with NaN or infinities on one side only; the first is token 0, sub/t3.npy (golden: 0, my side: 1)" in (
+        done.stdout.splitlines()
+    )
+
+
+def test_a_wrong_scale_comes_before_what_points_elsewhere(ait, tmp_path):
+    random = np.random.default_rng(0)
+    for side in ("golden", "my"):
+        (tmp_path / side).mkdir()
+    for name, scale, noise in [("scaled", 1.5, 0), ("noisy", 1, 0.1)]:
+        golden = random.standard_normal(64).astype(np.float32)
+        np.save(tmp_path / f"golden/{name}.npy", golden)
+        np.save(tmp_path / f"my/{name}.npy", golden * np.float32(scale) + noise * random.standard_normal(64))
+    done = ait("llm", "compare", "-gp", "golden", "-mp", "my", "-o", "out")
+    worst = done.stdout.split("The worst of those that differ:")[1]
+    assert worst.index("scaled.npy") < worst.index("noisy.npy")
+    assert "on one side only" not in done.stdout
+
+
+def test_a_tensor_of_nothing_but_nan_is_the_worst(ait, tmp_path):
+    for side in ("golden", "my"):
+        (tmp_path / side).mkdir()
+        np.save(tmp_path / side / "a.npy", np.full(4, 1.0 if side == "golden" else np.nan))
+        np.save(tmp_path / side / "b.npy", np.zeros(4) if side == "golden" else np.ones(4))
+    done = ait("llm", "compare", "-gp", "golden", "-mp", "my", "-o", "out", "--json")
+    document = json.loads(done.stdout)
+    assert [row["data_id"] for row in document["worst"]] == ["a.npy", "b.npy"]
+    assert document["summary"]["non_finite"] == 1
 
 
 def test_json_carries_the_summary_and_the_worst_rows(ait, folders):
@@ -95,9 +123,33 @@ def test_json_carries_the_summary_and_the_worst_rows(ait, folders):
         "failed": 2,
         "only_golden": 1,
         "only_my": 1,
+        "non_finite": 1,
     }
-    assert {row["data_id"] for row in document["worst"]} == {"sub/t3.npy", "sub/t7.npy"}
+    assert [row["data_id"] for row in document["worst"]] == ["sub/t3.npy", "sub/t7.npy"]
     assert (folders / document["report"]).exists() and document["partial"] is False
+
+
+def test_folders_that_share_no_name_end_with_status_2_and_a_report(ait, tmp_path):
+    for side in ("g", "m"):
+        (tmp_path / side).mkdir()
+        np.save(tmp_path / side / f"{side}.npy", np.ones(3))
+    done = ait("llm", "compare", "-gp", "g", "-mp", "m", "-o", "out")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("ait: error: nothing was compared: no tensor of one side has")
+    assert set(read_report(tmp_path / "out")) == {"g.npy", "m.npy"}
+
+
+def test_the_same_reason_of_many_files_is_one_line(ait, tmp_path):
+    for side in ("g", "m"):
+        (tmp_path / side).mkdir()
+        for i in range(9):
+            np.save(tmp_path / side / f"{i}.npy", np.ones(3))
+    for i in range(7):
+        (tmp_path / f"m/{i}.npy").write_bytes(b"\x93NUMPY\x01\x00")
+    done = ait("llm", "compare", "-gp", "g", "-mp", "m", "-o", "out")
+    (line,) = [line for line in done.stdout.splitlines() if " × " in line]
+    assert line.startswith("  7 × ….npy: ")
+    assert "m/3.npy: " in read_report(tmp_path / "out")["3.npy"]["cmp_fail_reason"]
 
 
 @pytest.mark.parametrize("condition", ["unmatched", "failed", "nan", "mean_relative_error>0.4"])
@@ -234,6 +286,18 @@ def test_a_manual_mapping_gives_cmp_report_csv(ait, tmp_path, golden, my_path):
     assert rows[0]["cosine_similarity"] == "1.0" and rows[0]["cmp_fail_reason"] == ""
     assert float(rows[5]["relative_euclidean_distance"]) == pytest.approx(2, rel=1e-3)
     assert rows[5]["golden_dtype"] == "torch.float16" and rows[5]["my_shape"] == "[2, 5]"
+
+
+def test_my_path_that_a_manual_mapping_does_not_use_is_a_warning(ait, tmp_path):
+    manual_mapping(tmp_path)
+    done = ait("llm", "compare", "-gp", "ait_dump/12_0", "-mp", "missing.bin", "-o", "out")
+    assert done.returncode == 0
+    (line,) = [line for line in done.stderr.splitlines() if "warning" in line]
+    assert "missing.bin: no such file or folder, so that --my-path has no effect" in line
+    done = ait("llm", "compare", "-gp", "ait_dump/12_0", "-mp", "acl", "-o", "out")
+    assert "warning" not in done.stderr
+    done = ait("llm", "compare", "-gp", "ait_dump/12_0", "--my-dtype", "half")
+    assert done.returncode == 2 and "--my-dtype" in done.stderr
 
 
 def test_a_mapping_that_moved_is_found_below_my_path(ait, tmp_path):

@@ -88,3 +88,47 @@ def test_a_member_that_would_fill_the_disk_is_not_inflated(ait, tmp_path):
     assert "bomb.npz" in line and "zeros.npy cannot be inflated: /tmp" in line
     assert "more than AIT_MAX_TEMPORARY_BYTES=1000000 allows" in line
     assert ait("show", "bomb.npz", "--name", "small", env={"AIT_MAX_TEMPORARY_BYTES": "1000"}).returncode == 0
+
+
+def described(**numbers):
+    """A file of the acceleration library without data; numbers are statistics in their place."""
+    lines = ["$Version=1.0", "$Object.Count=0", "$Object.Length=0", "format=2", "dtype=1", "dims=2,3"]
+    return "\n".join([*lines, *(f"{name}={value}" for name, value in numbers.items()), "$End=1", ""]).encode()
+
+
+def test_a_file_that_only_describes_its_tensor_is_shown(ait, tmp_path):
+    (tmp_path / "x.bin").write_bytes(described())
+    process = ait("show", "x.bin")
+    assert process.returncode == 0, process.stderr
+    words = dict(line.split(None, 1) for line in process.stdout.splitlines() if line)
+    assert (words["dtype"], words["shape"], words["elements"]) == ("torch.float16", "[2, 3]", "6")
+    assert words["data"] == "not kept: the file holds type and shape only"
+    (tensor,) = json.loads(ait("show", "x.bin", "--json").stdout)["tensors"]
+    assert (tensor["dtype"], tensor["shape"], tensor["kept"]) == ("torch.float16", [2, 3], "description")
+    assert "min" not in tensor and "values" not in tensor
+
+
+def test_statistics_in_place_of_data_are_shown(ait, tmp_path):
+    (tmp_path / "x.bin").write_bytes(described(max=2.5, min=-1, mean=0.25, l2norm=3))
+    shown = ait("show", "x.bin").stdout
+    words = dict(line.split(None, 1) for line in shown.splitlines() if line)
+    assert (words["min"], words["max"], words["mean"]) == ("-1.0", "2.5", "0.25")
+    assert words["data"] == "not kept: the file holds statistics only"
+    (tensor,) = json.loads(ait("show", "x.bin", "--json").stdout)["tensors"]
+    assert (tensor["kept"], tensor["max"], tensor["l2_norm"]) == ("statistics", 2.5, 3.0)
+    header = "NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm,File\n"
+    lines = 'root,M,Output,0,torch.float32,"(2, 3)",2.5,-1.0,0.25,3.0,output\n'
+    (tmp_path / "statistics.csv").write_text(header + lines + lines.replace("output", "output_1"))
+    rows = [line.split() for line in ait("show", "statistics.csv").stdout.splitlines()]
+    assert ["output", "torch.float32", "[2,", "3]", "-1.0", "2.5", "0.25"] in rows
+
+
+def test_a_file_without_data_is_compared_by_what_it_says(ait, tmp_path):
+    (tmp_path / "x.bin").write_bytes(described())
+    np.save(tmp_path / "y.npy", np.ones((2, 3), np.float16))
+    process = ait("llm", "compare", "-gp", "x.bin", "-mp", "y.npy")
+    assert process.returncode == 0, process.stderr
+    assert "Reason: golden_data holds type and shape only." in process.stdout
+    assert "golden  torch.float16  [2, 3]" in process.stdout
+    process = ait("llm", "compare", "-gp", "y.npy", "-mp", "x.bin", "--fail-on", "failed")
+    assert process.returncode == 1

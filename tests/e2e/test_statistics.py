@@ -215,6 +215,18 @@ def test_the_summary_names_the_row_that_is_farthest_apart(runs):
     assert "0 could not be compared" in process.stdout
 
 
+def test_the_farthest_row_and_the_jump_are_found_without_data(runs):
+    document, _ = runs.compare(runs.torch(1), runs.torch(1, SCALE))
+    farthest = document["summary"]["farthest"]
+    assert (farthest["token_id"], farthest["data_id"]) == ("0", f"{SCALED}/output")
+    assert farthest["distance_at_least"] == pytest.approx(SCALE - 1, rel=1e-5)
+    assert document["jump"] == f"{SCALED}/output"
+    out = runs.folder / "jumps"
+    process = runs.ait("llm", "compare", "-gp", runs.torch(1), "-mp", runs.torch(0, SCALE), "-o", out)
+    (line,) = [line for line in process.stdout.splitlines() if line.startswith("The error jumps first at")]
+    assert f"token 0, {SCALED}/output: relative_euclidean_distance is at least 0.49999" in line
+
+
 def test_both_tensors_and_statistics_are_a_full_run(runs):
     document, rows = runs.compare(runs.torch(2), runs.torch(0))
     assert document["summary"]["identical"] == len(rows)

@@ -47,5 +47,37 @@ TEST(ErrorJump, StartsAnewWithEveryTokenAndPassesOverWhatHasNoMetrics) {
   EXPECT_EQ(jump.row()->subject.name, "c");
 }
 
+TEST(ErrorJump, IsWhereNanOrInfinitiesStandOnOneSideOnly) {
+  ErrorJump jump;
+  jump.add(row("a", 1e-4));
+  compare::Row agreeing = row("b", 1e-4);
+  agreeing.golden.statistics.emplace().nan = 1;
+  agreeing.actual.statistics.emplace().nan = 1;
+  jump.add(agreeing);
+  EXPECT_EQ(jump.row(), nullptr);
+  compare::Row broken = row("c", 0);
+  broken.comparison->non_finite_agree = false;
+  jump.add(broken);
+  ASSERT_NE(jump.row(), nullptr);
+  EXPECT_EQ(jump.row()->subject.name, "c");
+  EXPECT_EQ(jump.before(), 1e-4);
+}
+
+TEST(ErrorJump, IsSeenInWhatStatisticsProve) {
+  const auto bounded = [](const std::string& name, double at_least) {
+    compare::Row out = row(name, 0);
+    out.comparison.reset();
+    out.distance_at_least = at_least;
+    return out;
+  };
+  ErrorJump jump;
+  jump.add(bounded("a", 0));
+  jump.add(bounded("b", 4e-3));  // within rounding
+  jump.add(bounded("c", 0.5));
+  ASSERT_NE(jump.row(), nullptr);
+  EXPECT_EQ(jump.row()->subject.name, "c");
+  EXPECT_EQ(jump.before(), 4e-3);
+}
+
 }  // namespace
 }  // namespace ait::locate

@@ -171,6 +171,45 @@ TEST_F(Dumps, AlignDecodeRoundsOfGraphsOfTheirOwn) {
   EXPECT_THAT(pair(options).error().text(), HasSubstr("has no round 7"));
 }
 
+// -opname self: what is left of a layer has the heads in a dimension of their own, and no other
+// tensor tells how many tokens there were.
+TEST_F(Dumps, TakeTheNumberOfTokensFromTheOtherSideWhereShapesDoNotTellIt) {
+  for (const char* layer : {"0", "1"}) {
+    const std::string module = std::string("root.a.") + layer;
+    torch(module + ".p", std::string("p") + layer, 32);
+    torch(module + ".q", std::string("q") + layer, 32);
+    save(std::string("a/tensors/0_1/0/") + layer + "_Layer/4_SelfAttention/after/outtensor0.bin",
+         data(std::string("q") + layer + "0", 5 * 32), {5, 4, 8});
+  }
+  const auto found = pair();
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_THAT(paired(*found), UnorderedElementsAre("root.a.0.q=0_Layer/4_SelfAttention",
+                                                   "root.a.1.q=1_Layer/4_SelfAttention"));
+}
+
+TEST_F(Dumps, NameWhatLiesInRoundsWithoutACounterpart) {
+  for (const char* round : {"0", "1", "2"}) torch("root.x", "first", 16, 5, round);
+  library("0_Qq", "first", 16);
+  library("1_Ww", "only here", 16, 1, "4", "4");
+  const auto found = pair();
+  ASSERT_TRUE(found) << found.error().text();
+  std::vector<std::string> rows;
+  for (size_t i = 0; i < found->pairs.count; ++i) {
+    const Pair each = found->pairs.at(i);
+    const auto name = [](const Side& side) {
+      return side.present() ? side.records[0].round + "/" + side.records[0].operation : "-";
+    };
+    rows.push_back(each.token + " " + name(each.golden) + " " + name(each.actual) +
+                   (each.unread ? " " + each.alone : ""));
+  }
+  EXPECT_THAT(rows, ::testing::ElementsAre("0 0/root.x 0/0_Qq",
+                                           "1 1/root.x - my-path has nothing of token 1.",
+                                           "2 2/root.x - my-path has nothing of token 2.",
+                                           "4 - 4/1_Ww golden-path has nothing of token 4."));
+  EXPECT_THAT(found->notes, ::testing::Contains(HasSubstr("golden alone has tokens 1, 2")));
+  EXPECT_THAT(found->notes, ::testing::Contains(HasSubstr("my side alone has token 4")));
+}
+
 TEST_F(Dumps, ObeyAMappingFile) {
   torch("root.x", "first", 16);
   torch("root.y", "second", 16);

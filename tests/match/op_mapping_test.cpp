@@ -41,6 +41,10 @@ TEST(OpMapping, SaysWhatIsWrong) {
   }
   EXPECT_THAT(read_op_mapping((folder.path() / "none.json").string()).error().text(),
               HasSubstr("no such mapping file"));
+  EXPECT_THAT(read_op_mapping(folder.path().string()).error().text(),
+              HasSubstr("holds no op_mapping_file.json"));
+  EXPECT_THAT(read_op_mapping(folder.write("m.json", "{}")).error().text(),
+              HasSubstr("it names no types"));
 }
 
 }  // namespace

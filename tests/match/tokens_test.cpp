@@ -103,6 +103,49 @@ TEST(Tokens, ThatOneSideHasNotRecordedAreLeftOut) {
               ElementsAre("0 prefill 0, 0:0", "1 decode 1, 1:0", "4 decode 3, 1:3"));
 }
 
+// "token: golden's graph and round" or "my graph and round", and why it has no counterpart
+std::vector<std::string> lone(const Result<Alignment>& alignment) {
+  std::vector<std::string> out;
+  for (const Step& step : alignment->alone) {
+    const bool is_golden = step.actual.round == kNoRound;
+    const SideStep& side = is_golden ? step.golden : step.actual;
+    out.push_back(step.token + (is_golden ? ": golden " : ": my ") + std::to_string(side.program) +
+                  ":" + std::to_string(side.round) + ", " + step.alone);
+  }
+  return out;
+}
+
+TEST(LoneRounds, AreThoseThatOneSideHasNotRecorded) {
+  const Recorded golden = torch({"0", "1", "3", "4"});
+  const Recorded actual = two_graphs({"0", "1", "2", "3"}, {"0"}, {"0", "1", "3"});
+  EXPECT_THAT(lone(align_tokens(golden.side, actual.side, {}, count_tokens, always)),
+              ElementsAre("3: golden 0:2, my-path has nothing of token 3.",
+                          "2: my 1:1, golden-path has nothing of token 2."));
+}
+
+TEST(LoneRounds, AreWarmUpsToo) {
+  const Recorded golden = torch({"0", "1"});
+  const Recorded actual = two_graphs({"0", "1", "2", "3"}, {"0", "1"}, {"0", "1", "2", "3"});
+  const auto agree = [](const Step& step) -> std::optional<bool> {
+    return step.actual.round == (step.is_prefill ? 1 : 2);
+  };
+  const std::string why = "its round is taken for a warm-up, which golden-path does not have.";
+  EXPECT_THAT(lone(align_tokens(golden.side, actual.side, {}, count_tokens, agree)),
+              ElementsAre("warm-up: my 0:0, " + why, "warm-up: my 1:0, " + why,
+                          "0: my 1:1, golden-path has nothing of token 0.",
+                          "2: my 1:3, golden-path has nothing of token 2."));
+}
+
+TEST(LoneRounds, AreNoneWherePathsOrAMapNameTheRounds) {
+  const Recorded golden = torch({"3"});
+  const Recorded actual = one_graph({"1"});
+  EXPECT_THAT(lone(align_tokens(golden.side, actual.side, {}, count_tokens, always)),
+              ElementsAre());
+  const Recorded more = one_graph({"0", "1", "2"});
+  EXPECT_THAT(lone(align_tokens(golden.side, more.side, {{"3", "1"}}, count_tokens, always)),
+              ElementsAre());
+}
+
 TEST(Tokens, BeginWithAPromptThatWasNotRecorded) {
   const Recorded golden = torch({"2", "3"});
   const Recorded actual = two_graphs({"0", "1", "2"}, {"0"}, {"0", "1", "2"});
