@@ -13,7 +13,7 @@ from hook_models import (
     Model,
     Spoiling,
     X,
-    hooks_of,
+    listeners_of,
     load,
     manifest_of,
     nodes_of,
@@ -44,7 +44,7 @@ def test_functions_are_recorded_under_the_module_that_calls_them(tmp_path):
     with register_hook(model, DumpConfig(str(tmp_path), mode=["module", "api"])) as handle:
         assert torch.equal(model(X), expected)
         assert torch.equal(model(X), expected)
-    assert hooks_of(model) == []
+    assert listeners_of(model) == []
     found = recorded(handle.folder)
     assert set(found) == {0}
     assert {
@@ -151,14 +151,16 @@ def test_scripted_modules_are_recorded_from_outside(tmp_path):
     assert "scripted" in manifest_of(handle)["not_listened_to"][0]["reason"]
 
 
-def test_hooks_of_others_work_beside_ours(tmp_path):
+def test_hooks_of_others_belong_to_the_call(tmp_path):
+    """What is recorded is what the module is called with and what the call returns, whoever changes it in between."""
     model = Model()
     model.head.register_forward_pre_hook(lambda _, args: (args[0] + 1,))
-    model.head.register_forward_hook(lambda _, args, output: output * 2)
-    expected = model(X)
     with register_hook(model, DumpConfig(str(tmp_path))) as handle:
-        assert torch.equal(model(X), expected)
-    assert torch.equal(load(handle, "0/root.head/input_0.pth"), load(handle, "0/root.blocks.1/output.pth") + 1)
+        model.head.register_forward_hook(lambda _, args, output: output * 2)
+        expected = model(X)
+    assert torch.equal(expected, model(X))
+    assert torch.equal(load(handle, "0/root.head/input_0.pth"), load(handle, "0/root.blocks.1/output.pth"))
+    assert torch.equal(load(handle, "0/root.head/output.pth"), expected)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 
 from ait_llm import _native
+from ait_llm.dump.torch_dump import module_tree
 from ait_llm.dump.torch_dump.manifest import FILE as MANIFEST_FILE
 from ait_llm.dump.torch_dump.manifest import Manifest
-from ait_llm.dump.torch_dump.store import Store
+from ait_llm.dump.torch_dump.store import Store, unobserved
 
 TREE_FILE = "model_tree.json"
 _FOLDER_MODE = 0o750
@@ -58,9 +59,10 @@ class ProcessFolder:
 
 def device_of(model: torch.nn.Module) -> tuple[str, int | None]:
     """As in the folder's name, and the number of the device, or None on the CPU. The last parameter decides."""
-    device = torch.device("cpu")
-    for parameter in model.parameters():
-        device = parameter.device
+    with unobserved():
+        device = torch.device("cpu")
+        for _, parameter in module_tree.named_parameters(model):
+            device = parameter.device
     if device.type in ("cpu", "meta"):
         return "cpu", None
     index = 0 if device.index is None else device.index
