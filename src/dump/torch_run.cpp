@@ -39,17 +39,23 @@ void add_reasons(const simdjson::dom::element& manifest, const char* list, const
 void read_manifest(const simdjson::dom::element& manifest, const std::string& folder,
                    TorchRun& run) {
   simdjson::dom::object rounds;
+  uint64_t expected = 0;
+  uint64_t seen = 0;
   if (manifest["rounds"].get(rounds) == simdjson::SUCCESS)
     for (const auto& [number, round] : rounds) {
       uint64_t count = 0;
-      if (round["expected"].get(count) == simdjson::SUCCESS) run.modules_expected += count;
-      if (round["seen"].get(count) == simdjson::SUCCESS) run.modules_seen += count;
+      if (round["expected"].get(count) == simdjson::SUCCESS) expected += count;
+      if (round["seen"].get(count) == simdjson::SUCCESS) seen += count;
     }
+  run.modules_expected += expected;
+  run.modules_seen += seen;
+  // Modules that a model does not use need no reason. Where there is one, some may have run unheard.
   simdjson::dom::array reasons;
   if (manifest["never_ran_because"].get(reasons) == simdjson::SUCCESS)
     for (const simdjson::dom::element reason : reasons)
       if (std::string_view text; reason.get(text) == simdjson::SUCCESS)
-        run.notes.push_back(fmt::format("{}: {}", folder, report::visible(std::string(text))));
+        (seen < expected ? run.problems : run.notes)
+            .push_back(fmt::format("{}: {}", folder, report::visible(std::string(text))));
   add_reasons(manifest, "not_stored", "not stored", folder, run.notes);
   add_reasons(manifest, "errors", "not recorded", folder, run.problems);
   uint64_t statistics = 0;

@@ -107,8 +107,12 @@ def test_a_class_with_a_call_of_its_own_is_named_where_it_is_not_heard_of(method
     assert set(recorded(handle.folder)[0]) == {"root", "root.1"}
     (entry,) = manifest_of(handle)["not_listened_to"]
     assert (entry["count"], entry["first"]) == (1, "root.0") and "__call__ of its own" in entry["reason"]
+    assert manifest_of(handle)["state"] == "incomplete"
+    (sentence,) = manifest_of(handle)["incomplete_because"]
+    assert sentence.startswith("1 of 3 modules were not heard of in the rounds recorded: some modules cannot be")
     handle = record(own(4, 4), tmp_path, X)
     assert "__call__ of its own" in manifest_of(handle)["not_listened_to"][0]["reason"]
+    assert manifest_of(handle)["incomplete_because"][0].startswith("no call of the model was heard of: some modules")
 
 
 def test_fx_traces_a_model_as_if_nobody_listened(tmp_path):

@@ -120,6 +120,15 @@ def test_a_compiled_model_runs_as_without_hooks_and_what_is_missing_is_said(when
     handle.remove()
     manifest = manifest_of(handle)
     assert any("torch.compile" in reason for reason in manifest["never_ran_because"])
+    assert manifest["state"] == "incomplete"
+    (sentence,) = manifest["incomplete_because"]
+    missing = {
+        "hooks first": "no call of the model was heard of",
+        "compiled first": "7 of 8 modules were not heard of in the rounds recorded",
+        "part": "2 of 8 modules were not heard of in the rounds recorded",
+        "in place": "3 of 8 modules were not heard of in the rounds recorded",
+    }[when]
+    assert sentence.startswith(f"{missing}: torch.compile has compiled ")
     names = {
         "hooks first": None,
         "compiled first": {"root"},

@@ -27,8 +27,9 @@ class ProcessFolder:
     def __init__(self, dump_path: str, device: str) -> None:
         self._parent = os.path.join(os.path.abspath(dump_path), "ait_dump", "torch_tensors")
         self.device = device
-        self.tensors = _native.Account(_native.AccountKind.TENSORS)
-        self.others = _native.Account(_native.AccountKind.RECORDS)
+        kind, private = _native.AccountKind, not is_launchers(dump_path)
+        self.tensors = _native.Account(kind.PRIVATE if private else kind.TENSORS)
+        self.others = _native.Account(kind.PRIVATE if private else kind.RECORDS)
         _make_folders(self._parent)
         self.path = _claim(os.path.join(self._parent, f"{device}_{os.getpid()}"))
 
@@ -55,6 +56,12 @@ class ProcessFolder:
         text = json.dumps(described, indent=1, ensure_ascii=False)
         # On an account of its own: it cannot count itself.
         store.submit_text(_native.Account(), os.path.join(self.path, MANIFEST_FILE), text)
+
+
+def is_launchers(dump_path: str) -> bool:
+    """Whether `ait llm dump` looks there for what it has recorded; a script may also record something of its own."""
+    launchers = os.environ.get("AIT_TORCH_DUMP_PATH", "")
+    return launchers != "" and os.path.realpath(launchers) == os.path.realpath(dump_path)
 
 
 def device_of(model: torch.nn.Module) -> tuple[str, int | None]:

@@ -102,11 +102,13 @@ class Manifest:
         self.replaced_by: str | None = None
 
     def describe(self, device: str, tensors: _native.Account, others: _native.Account, ended: bool) -> dict[str, Any]:
+        missing = self._what_is_missing(tensors, others)
         described = {
             "format": FORMAT,
             "tool": f"ait_llm {_native.__version__}",
             "torch": str(torch.__version__),
-            "state": "complete" if ended else "recording",
+            "state": "recording" if not ended else "incomplete" if missing else "complete",
+            "incomplete_because": missing,
             "pid": os.getpid(),
             "device": device,
             "rank": _number("RANK"),
@@ -129,6 +131,28 @@ class Manifest:
         if self.replaced_by is not None:
             described["replaced_by"] = self.replaced_by
         return described
+
+    def _what_is_missing(self, tensors: _native.Account, others: _native.Account) -> list[str]:
+        """Of what was to be there, in sentences."""
+        missing = []
+        for account, name in ((tensors, "tensors"), (others, "other files")):
+            if account.failed:
+                first = f"; the first: {account.first_failure}" if account.first_failure else ""
+                missing.append(f"{account.failed} of {account.submitted} {name} could not be written{first}")
+        never_ran = sum(len(each.never_ran()) for each in self.rounds)
+        hindrances = self._hindrances()
+        if hindrances and self.root_calls == 0:
+            missing.append(f"no call of the model was heard of: {'; '.join(hindrances)}")
+        elif hindrances and never_ran:
+            expected = sum(len(each.expected) for each in self.rounds)
+            counted = f"{never_ran} of {expected} modules were not heard of in the rounds recorded"
+            missing.append(f"{counted}: {'; '.join(hindrances)}")
+        errors = self.errors.describe()
+        if errors:
+            count = sum(entry["count"] for entry in errors)
+            first = f"the first, at {errors[0]['first']}: {errors[0]['reason']}"
+            missing.append(f"{count} times ait itself could not go on; {first}")
+        return missing
 
     def _not_listened_to(self, ended: bool) -> list[dict[str, Any]]:
         """Of modules with a __call__ of their own, those that were never heard of."""

@@ -14,6 +14,7 @@ from ait_llm import _native
 from ait_llm.dump.torch_dump import determinism, leaves, module_tree, process
 from ait_llm.dump.torch_dump.apis import ApiRecorder
 from ait_llm.dump.torch_dump.dump_config import INPUTS, OUTPUTS, DumpConfig
+from ait_llm.dump.torch_dump.folder import is_launchers
 from ait_llm.dump.torch_dump.listening import Tap
 from ait_llm.dump.torch_dump.manifest import CUDA_GRAPH, SCRIPTED, Round
 from ait_llm.dump.torch_dump.selection import Selection
@@ -63,6 +64,7 @@ class Session:
     def __init__(self, model: torch.nn.Module, config: DumpConfig) -> None:
         self.config = copy.copy(config)
         self.closed = False
+        self._counted = is_launchers(self.config.dump_path)
         self._model = weakref.ref(model)
         self._selection = Selection(self.config)
         self._apis = ApiRecorder(self, self._selection) if "api" in self.config.mode else None
@@ -194,7 +196,8 @@ class Session:
             current = self._round
             if current is None or number > 0:
                 current = self._round = Round(number, number in self.config.token_range)
-            _native.note_round(number, current.wanted)
+            if self._counted:
+                _native.note_round(number, current.wanted)
             current.started = True
             model = self._model()
             if current.wanted and model is not None:

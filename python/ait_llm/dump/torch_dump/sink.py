@@ -76,9 +76,10 @@ class Sink:
             process.call_at_exit()
             self._announce()
             self.write_tree()
+            self.write_manifest(now=True)
+            process.store().flush()  # however soon the process is killed, what it was is there
             if self._config.dump_weight:
                 self._record_weights(model)
-            self.write_manifest(now=True)
         elif self._folder.device != device and not self.manifest.rounds:
             process.store().flush()
             self._folder.move(device)
