@@ -1,7 +1,7 @@
 """The extension; ait_llm is its public face."""
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 from ait_llm._errors import AitError
@@ -447,6 +447,27 @@ def note_round(number: int, wanted: bool) -> None:
 
 def note_end() -> None:
     """Everything that was announced has been dealt with."""
+
+class Ear:
+    """Hears of the calls of a function of Python, seen by nobody.
+
+    Before a call it calls begin(first argument, other arguments, named arguments, whether it is an outermost call), and
+    behind it end(what begin returned, the output, whether it raised), unless begin returned None. It keeps none of the
+    three functions alive. There is one in a process.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        begin: Callable[[Any, tuple[Any, ...], dict[str, Any], bool], Any],
+        end: Callable[[Any, Any, bool], None],
+    ) -> None: ...
+    outermost: bool
+    """Whether it hears of every call that a thread makes outside any other."""
+
+    def add(self, subject: int) -> None:
+        """From now on it hears of calls whose first argument is the object of this id."""
+    def discard(self, subject: int) -> None: ...
 
 def number_text(value: float) -> str:
     """As the reports write numbers: the fewest digits that give the float32 back."""

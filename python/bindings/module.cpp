@@ -4,6 +4,7 @@
 // exceptions (errors.h), tensors are Operands (operand.h).
 #include <nanobind/nanobind.h>
 
+#include "ear.h"
 #include "errors.h"
 #include "files.h"
 #include "golden.h"
@@ -27,4 +28,5 @@ NB_MODULE(_native, module) {
   ait::python::bind_row(module);
   ait::python::bind_rows(module);
   ait::python::bind_recorder(module);
+  ait::python::bind_ear(module);
 }

@@ -14,8 +14,8 @@ struct TorchRun {
   uint64_t modules_expected = 0;     // over all rounds that were recorded
   uint64_t modules_seen = 0;
   bool only_statistics = false;       // in place of tensors
-  std::vector<std::string> problems;  // what went wrong in the recorder itself
-  std::vector<std::string> notes;     // why modules never ran, what could not be stored
+  std::vector<std::string> problems;  // what kept modules from being heard or recorded
+  std::vector<std::string> notes;     // what else is known, such as what could not be stored
 };
 
 // Those of the given processes. A manifest that cannot be read is a note. `since` is when the run

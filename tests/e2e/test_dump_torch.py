@@ -569,3 +569,58 @@ def test_an_output_that_cannot_be_written(ait, tmp_path):
         line = error_line(ait("llm", "dump", *words, env=environment()))
         assert os.strerror(30) in line
         assert not (tmp_path / "ran").exists()
+
+
+OWN_RECORDING = """
+import torch
+from ait_llm import DumpConfig, register_hook
+torch.manual_seed(3)
+model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh())
+with register_hook(model, DumpConfig({folder!r}, list(range(9)))) as handle:
+    for step in range(9): model(torch.randn(2, 4))
+"""
+
+
+@pytest.mark.parametrize("folder", ["mine", "out"])
+def test_what_a_script_records_itself_is_not_taken_for_missing(tmp_path, folder):
+    """Elsewhere it is none of the launcher's business; in the launcher's own folder it belongs to the dump."""
+    run = dump(tmp_path, OWN_RECORDING.format(folder=str(tmp_path / folder)), "-er", "0,1")
+    assert run.manifest["complete"] is True and run.manifest["notes"] == []
+    counts = assert_counts_are_true(run)
+    own = [path.name for path in (tmp_path / folder).glob("ait_dump/torch_tensors/*")]
+    if folder == "mine":
+        assert counts["written"] == 2 * 6 and own == [run.folder.name]
+        assert len(recorded(tmp_path / "mine" / "ait_dump" / "torch_tensors" / own[0])) == 9 * 6
+    else:
+        assert counts["written"] == (2 + 9) * 6 and len(own) == 2
+
+
+@pytest.mark.skipif(not hasattr(torch, "compiler"), reason="needs torch.compile")
+def test_what_torch_compile_hides_is_missing(tmp_path):
+    code = """
+    import torch
+    model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+    torch.compile(model, backend="eager")(torch.ones(2, 4))
+    """
+    run = dump(tmp_path, code)
+    assert run.summary("modules") == "1 of 4 were called in the rounds recorded"
+    assert run.summary("capture") == "not complete" and run.manifest["complete"] is False
+    (reason,) = run.reasons
+    assert reason.startswith(f"torch_tensors/{run.folder.name}: torch.compile has compiled 1 graph(s) in this process")
+    assert json.loads((run.folder / "manifest.json").read_text())["state"] == "incomplete"
+
+
+def test_modules_that_a_model_does_not_use_are_not_missing(tmp_path):
+    code = """
+    import torch
+    class Chooses(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.experts = torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(8))
+        def forward(self, x): return self.experts[3](x)
+    Chooses()(torch.ones(1, 2))
+    """
+    run = dump(tmp_path, code)
+    assert run.summary("modules") == "2 of 9 were called in the rounds recorded"
+    assert run.summary("capture") == "complete" and run.manifest["complete"] is True
+    assert json.loads((run.folder / "manifest.json").read_text())["state"] == "complete"

@@ -1,5 +1,7 @@
 """What the tests of the package share."""
 
+import sys
+
 import ait_llm
 import numpy as np
 import pytest
@@ -10,6 +12,13 @@ from tensor_bytes import bytes_of
 @pytest.fixture
 def random():
     return np.random.default_rng(20240229)
+
+
+@pytest.fixture(autouse=True)
+def graphs_of_other_tests_do_not_count():
+    """A manifest takes whatever torch.compile has compiled in a process for a reason why modules were not heard of."""
+    if "torch._dynamo" in sys.modules:
+        torch._dynamo.utils.counters.clear()
 
 
 def in_native_order(array):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 from ait_llm import DumpConfig, register_hook
+from ait_llm.dump.torch_dump import listening
 
 X = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
 DTYPES = [
@@ -96,9 +97,11 @@ def nodes_of(node):
         yield from nodes_of(child)
 
 
-def hooks_of(model):
-    return [
-        hook
-        for module in model.modules()
-        for hook in (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
-    ] + [module for module in model.modules() if "forward" in vars(module)]
+def listeners_of(model):
+    """What of ait hears of the calls of these modules. It is nowhere on them."""
+    return [tap for module in model.modules() for tap in listening.taps_of(module)]
+
+
+def state_of(model):
+    """All that there is to see of a model's modules, as text that is the same as long as nobody touches them."""
+    return [(name, type(module), repr(sorted(vars(module).items()))) for name, module in model.named_modules()]

@@ -163,6 +163,11 @@ def test_only_the_rounds_asked_for_are_recorded(tmp_path):
     assert manifest_of(handle)["root_calls"] == 5
 
 
+def test_a_model_on_the_cpu_is_recorded_whatever_device_is_asked_for(tmp_path):
+    handle = record(Model(), tmp_path, X, config=DumpConfig(str(tmp_path), device_id=1))
+    assert Path(handle.folder).name == f"cpu_{os.getpid()}" and set(recorded(handle.folder)) == {0}
+
+
 def test_module_list_takes_subclasses_too(tmp_path):
     class Special(torch.nn.Linear):
         pass

@@ -13,7 +13,7 @@ from hook_models import (
     Model,
     Spoiling,
     X,
-    hooks_of,
+    listeners_of,
     load,
     manifest_of,
     nodes_of,
@@ -44,7 +44,7 @@ def test_functions_are_recorded_under_the_module_that_calls_them(tmp_path):
     with register_hook(model, DumpConfig(str(tmp_path), mode=["module", "api"])) as handle:
         assert torch.equal(model(X), expected)
         assert torch.equal(model(X), expected)
-    assert hooks_of(model) == []
+    assert listeners_of(model) == []
     found = recorded(handle.folder)
     assert set(found) == {0}
     assert {
@@ -120,6 +120,15 @@ def test_a_compiled_model_runs_as_without_hooks_and_what_is_missing_is_said(when
     handle.remove()
     manifest = manifest_of(handle)
     assert any("torch.compile" in reason for reason in manifest["never_ran_because"])
+    assert manifest["state"] == "incomplete"
+    (sentence,) = manifest["incomplete_because"]
+    missing = {
+        "hooks first": "no call of the model was heard of",
+        "compiled first": "7 of 8 modules were not heard of in the rounds recorded",
+        "part": "2 of 8 modules were not heard of in the rounds recorded",
+        "in place": "3 of 8 modules were not heard of in the rounds recorded",
+    }[when]
+    assert sentence.startswith(f"{missing}: torch.compile has compiled ")
     names = {
         "hooks first": None,
         "compiled first": {"root"},
@@ -151,14 +160,16 @@ def test_scripted_modules_are_recorded_from_outside(tmp_path):
     assert "scripted" in manifest_of(handle)["not_listened_to"][0]["reason"]
 
 
-def test_hooks_of_others_work_beside_ours(tmp_path):
+def test_hooks_of_others_belong_to_the_call(tmp_path):
+    """What is recorded is what the module is called with and what the call returns, whoever changes it in between."""
     model = Model()
     model.head.register_forward_pre_hook(lambda _, args: (args[0] + 1,))
-    model.head.register_forward_hook(lambda _, args, output: output * 2)
-    expected = model(X)
     with register_hook(model, DumpConfig(str(tmp_path))) as handle:
-        assert torch.equal(model(X), expected)
-    assert torch.equal(load(handle, "0/root.head/input_0.pth"), load(handle, "0/root.blocks.1/output.pth") + 1)
+        model.head.register_forward_hook(lambda _, args, output: output * 2)
+        expected = model(X)
+    assert torch.equal(expected, model(X))
+    assert torch.equal(load(handle, "0/root.head/input_0.pth"), load(handle, "0/root.blocks.1/output.pth"))
+    assert torch.equal(load(handle, "0/root.head/output.pth"), expected)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -191,10 +191,45 @@ def test_a_full_disk_leaves_whole_files_and_the_script_goes_on(small_disk):
         assert tensor.shape in ((10_000,), ()) and float(tensor.min()) == float(path.parts[-3])
     manifest = manifest_in(folder)
     assert manifest["tensors"]["submitted"] == 50 * 7
-    if manifest["state"] == "complete":  # there may have been no room for the last one
+    assert manifest["state"] in ("recording", "incomplete")  # there may have been no room for the last one
+    if manifest["state"] == "incomplete":
         assert manifest["tensors"]["written"] == len(files)
         assert manifest["tensors"]["failed"] == manifest["tensors"]["submitted"] - len(files)
         assert "No space left on device" in manifest["tensors"]["first_failure"]
+        failed = f"{manifest['tensors']['failed']} of {50 * 7} tensors could not be written; the first: "
+        assert manifest["incomplete_because"][0].startswith(failed)
+
+
+def test_the_manifest_is_there_from_the_start(tmp_path):
+    for number in range(20):  # a process may be killed at once
+        with register_hook(Model(), DumpConfig(str(tmp_path / str(number)), dump_weight=True)) as handle:
+            assert manifest_in(Path(handle.folder))["state"] == "recording"
+            assert Path(handle.folder, "model_tree.json").exists()
+
+
+def test_a_manifest_says_that_tensors_could_not_be_written(tmp_path):
+    model = Model()
+    with register_hook(model, DumpConfig(str(tmp_path), [0, 1], dump_statistics_mode=2)) as handle:
+        Path(handle.folder, "1").write_text("in the way")
+        model(X)
+        model(X)
+    manifest = manifest_in(Path(handle.folder))
+    assert manifest["state"] == "incomplete"
+    of_tensors, of_others = manifest["incomplete_because"]
+    assert of_tensors.startswith(f"18 of 36 tensors could not be written; the first: {handle.folder}/1/root")
+    assert "Not a directory" in of_tensors and of_others.startswith("8 of 18 other files could not be written; ")
+    assert len(recorded(handle.folder)[0]) == 8
+
+
+def test_a_manifest_says_that_ait_itself_could_not_go_on(tmp_path, monkeypatch):
+    model = Model()
+    with register_hook(model, DumpConfig(str(tmp_path))) as handle:
+        monkeypatch.setattr(handle._session, "_end_call", lambda *_: 1 // 0)
+        model(X)
+    manifest = manifest_in(Path(handle.folder))
+    assert manifest["state"] == "incomplete"
+    (sentence,) = manifest["incomplete_because"]
+    assert sentence.startswith("8 times ait itself could not go on; the first, at root.blocks.0.fc: ZeroDivisionError")
 
 
 KILLED = """

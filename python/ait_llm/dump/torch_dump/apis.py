@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
+import torch
 from torch.overrides import TorchFunctionMode
 
+from ait_llm.dump.torch_dump.listening import is_compiling
 from ait_llm.dump.torch_dump.selection import Selection, api_name
-from ait_llm.dump.torch_dump.taps import is_compiling
 
 if TYPE_CHECKING:
     from ait_llm.dump.torch_dump.session import Session
+
+_innermost: Callable[[], Any] | None = getattr(torch.overrides, "_get_current_function_mode", None)  # torch 2
 
 # Questions about a tensor, and what returns it as it is: to record their inputs would be in vain.
 _NO_COMPUTATION = frozenset(
@@ -32,9 +34,11 @@ class ApiRecorder:
         self.session = session
         self.selection = selection
 
-    def around(self) -> Any:
-        """What the root's forward is to be called inside."""
-        return contextlib.nullcontext() if is_compiling() else _Mode(self)
+    def listen(self) -> _Mode:
+        """From now on, until `stop`, to the functions that this thread calls."""
+        mode = _Mode(self)
+        mode.__enter__()  # type: ignore[no-untyped-call]
+        return mode
 
 
 class _Mode(TorchFunctionMode):
@@ -44,10 +48,17 @@ class _Mode(TorchFunctionMode):
         super().__init__()
         self._recorder = recorder
 
+    def stop(self) -> None:
+        if _innermost is None or _innermost() is self:
+            self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        # Else the model has left a mode of its own behind, and to leave would end that one. This one does no harm.
+
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if is_compiling():  # torch.compile takes this for True, so that nothing of ours is in its graphs
+            return function(*args, **kwargs)
         name = api_name(function)
         computes = name and function.__name__ not in _NO_COMPUTATION
         if not computes or not self._recorder.selection.wants_api(name):

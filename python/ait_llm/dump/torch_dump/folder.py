@@ -12,9 +12,10 @@ import torch
 
 from ait_llm import _native
 from ait_llm._folders import FOLDER_MODE, make_private
+from ait_llm.dump.torch_dump import module_tree
 from ait_llm.dump.torch_dump.manifest import FILE as MANIFEST_FILE
 from ait_llm.dump.torch_dump.manifest import Manifest
-from ait_llm.dump.torch_dump.store import Store
+from ait_llm.dump.torch_dump.store import Store, unobserved
 
 TREE_FILE = "model_tree.json"
 
@@ -26,8 +27,9 @@ class ProcessFolder:
     def __init__(self, dump_path: str, device: str) -> None:
         self._parent = _parent(dump_path)
         self.device = device
-        self.tensors = _account(self._parent, _native.AccountKind.TENSORS)
-        self.others = _account(self._parent, _native.AccountKind.RECORDS)
+        kind, private = _native.AccountKind, not is_launchers(dump_path)
+        self.tensors = _native.Account(kind.PRIVATE if private else kind.TENSORS)
+        self.others = _native.Account(kind.PRIVATE if private else kind.RECORDS)
         make_private(os.path.abspath(dump_path), "ait_dump", "torch_tensors")
         self.path = _claim(os.path.join(self._parent, f"{device}_{os.getpid()}"))
 
@@ -56,11 +58,18 @@ class ProcessFolder:
         store.submit_text(_native.Account(), os.path.join(self.path, MANIFEST_FILE), text)
 
 
+def is_launchers(dump_path: str) -> bool:
+    """Whether `ait llm dump` looks there for what it has recorded; a script may also record something of its own."""
+    launchers = os.environ.get("AIT_TORCH_DUMP_PATH", "")
+    return launchers != "" and os.path.realpath(launchers) == os.path.realpath(dump_path)
+
+
 def device_of(model: torch.nn.Module) -> tuple[str, int | None]:
     """As in the folder's name, and the number of the device, or None on the CPU. The last parameter decides."""
-    device = torch.device("cpu")
-    for parameter in model.parameters():
-        device = parameter.device
+    with unobserved():
+        device = torch.device("cpu")
+        for _, parameter in module_tree.named_parameters(model):
+            device = parameter.device
     if device.type in ("cpu", "meta"):
         return "cpu", None
     index = 0 if device.index is None else device.index
@@ -69,13 +78,6 @@ def device_of(model: torch.nn.Module) -> tuple[str, int | None]:
 
 def _parent(dump_path: str) -> str:
     return os.path.join(os.path.abspath(dump_path), "ait_dump", "torch_tensors")
-
-
-def _account(parent: str, kind: _native.AccountKind) -> _native.Account:
-    """`ait llm dump` counts what lies in its own folder; a script that records by itself may write elsewhere."""
-    launchers = os.environ.get("AIT_TORCH_DUMP_PATH")
-    is_launchers = launchers is not None and os.path.realpath(_parent(launchers)) == os.path.realpath(parent)
-    return _native.Account(kind if is_launchers else _native.AccountKind.PRIVATE)
 
 
 def _claim(base: str) -> str:

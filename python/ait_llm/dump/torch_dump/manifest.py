@@ -50,8 +50,11 @@ class Round:
         self.function_calls[name] = before + 1
         return f".{before}" if before else ""
 
+    def never_ran(self) -> list[str]:
+        return [name for name in self.expected if name not in self.seen]
+
     def describe(self) -> dict[str, Any]:
-        never_ran = [name for name in self.expected if name not in self.seen]
+        never_ran = self.never_ran()
         state = "raised" if self.raised else "finished" if self.finished else "under way" if self.started else "no call"
         return {
             "state": state,
@@ -94,15 +97,18 @@ class Manifest:
         self.not_stored = Reasons()
         self.stored_otherwise = Reasons()
         self.not_listened = Reasons()
+        self.own_calls: list[str] = []  # modules whose class has a __call__ of its own
         self.errors = Reasons()
         self.replaced_by: str | None = None
 
     def describe(self, device: str, tensors: _native.Account, others: _native.Account, ended: bool) -> dict[str, Any]:
+        missing = self._what_is_missing(tensors, others)
         described = {
             "format": FORMAT,
             "tool": f"ait_llm {_native.__version__}",
             "torch": str(torch.__version__),
-            "state": "complete" if ended else "recording",
+            "state": "recording" if not ended else "incomplete" if missing else "complete",
+            "incomplete_because": missing,
             "pid": os.getpid(),
             "device": device,
             "rank": _number("RANK"),
@@ -115,7 +121,7 @@ class Manifest:
             "root_calls": self.root_calls,
             "rounds": {str(each.number): each.describe() for each in self.rounds},
             "never_ran_because": self._why_never(),
-            "not_listened_to": self.not_listened.describe(),
+            "not_listened_to": self._not_listened_to(ended),
             "not_stored": self.not_stored.describe(),
             "stored_otherwise": self.stored_otherwise.describe(),
             "errors": self.errors.describe(),
@@ -126,25 +132,59 @@ class Manifest:
             described["replaced_by"] = self.replaced_by
         return described
 
+    def _what_is_missing(self, tensors: _native.Account, others: _native.Account) -> list[str]:
+        """Of what was to be there, in sentences."""
+        missing = []
+        for account, name in ((tensors, "tensors"), (others, "other files")):
+            if account.failed:
+                first = f"; the first: {account.first_failure}" if account.first_failure else ""
+                missing.append(f"{account.failed} of {account.submitted} {name} could not be written{first}")
+        never_ran = sum(len(each.never_ran()) for each in self.rounds)
+        hindrances = self._hindrances()
+        if hindrances and self.root_calls == 0:
+            missing.append(f"no call of the model was heard of: {'; '.join(hindrances)}")
+        elif hindrances and never_ran:
+            expected = sum(len(each.expected) for each in self.rounds)
+            counted = f"{never_ran} of {expected} modules were not heard of in the rounds recorded"
+            missing.append(f"{counted}: {'; '.join(hindrances)}")
+        errors = self.errors.describe()
+        if errors:
+            count = sum(entry["count"] for entry in errors)
+            first = f"the first, at {errors[0]['first']}: {errors[0]['reason']}"
+            missing.append(f"{count} times ait itself could not go on; {first}")
+        return missing
+
+    def _not_listened_to(self, ended: bool) -> list[dict[str, Any]]:
+        """Of modules with a __call__ of their own, those that were never heard of."""
+        heard = {name for each in self.rounds for name in each.seen}
+        unheard = [name for name in self.own_calls if name not in heard] if self.rounds or ended else []
+        own = [{"reason": OWN_CALL, "count": len(unheard), "first": unheard[0]}] if unheard else []
+        return self.not_listened.describe() + own
+
     def _why_never(self) -> list[str]:
-        """What is known to keep hooks from being called. Modules that a model just does not use need no reason."""
-        missing = not self.rounds or any(each.expected and len(each.seen) < len(each.expected) for each in self.rounds)
-        if not missing:
+        """Modules that a model just does not use need no reason."""
+        if self.rounds and not any(each.never_ran() for each in self.rounds):
             return []
+        never = ["the model was never called"] if self.root_calls == 0 else []
+        return self._hindrances() or never
+
+    def _hindrances(self) -> list[str]:
+        """What is known to keep calls of modules from being heard."""
         reasons = []
         dynamo = sys.modules.get("torch._dynamo")
         graphs = 0 if dynamo is None else _graphs(dynamo)
         if graphs:
             reasons.append(
-                f"torch.compile has compiled {graphs} graph(s) in this process, and what it compiles runs without "
-                "hooks; record with TORCHDYNAMO_DISABLE=1"
+                f"torch.compile has compiled {graphs} graph(s) in this process, and what it compiles cannot be "
+                "listened to; record with TORCHDYNAMO_DISABLE=1"
             )
         if any(entry["reason"] == CUDA_GRAPH for entry in self.not_stored.describe()):
             reasons.append("CUDA graphs were captured, and their replay calls no module")
-        if self.not_listened.describe():
+        traced = any(entry["reason"] in (JIT_TRACED, FX_TRACED, EXPORTED) for entry in self.not_stored.describe())
+        if traced and self.root_calls == 0:  # else there are calls beside those
+            reasons.append("torch traced or exported the model, which is left alone meanwhile; see not_stored")
+        if self._not_listened_to(ended=True):
             reasons.append("some modules cannot be listened to; see not_listened_to")
-        if self.root_calls == 0 and not reasons:
-            reasons.append("the model was never called")
         return reasons
 
 
@@ -161,6 +201,10 @@ def _describe(account: _native.Account) -> dict[str, Any]:
 
 CUDA_GRAPH = "called while a CUDA graph was captured"
 SCRIPTED = "what a scripted module calls is called without Python"
+OWN_CALL = "its class has a __call__ of its own, which may not lead to torch's"
+JIT_TRACED = "called while torch.jit traced the model"
+FX_TRACED = "called while torch.fx traced the model"
+EXPORTED = "called while torch.export looked at the model"
 
 
 def _graphs(dynamo: Any) -> int:

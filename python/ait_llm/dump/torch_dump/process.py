@@ -24,6 +24,7 @@ class _Process:
         self.sessions: list[Session] = []
         self.lock = threading.RLock()
         self.calls_at_exit: list[str] = []
+        self.past_the_script = False
 
 
 _process = _Process()
@@ -51,6 +52,21 @@ def find(model: torch.nn.Module, config: DumpConfig) -> Session | None:
         return next((each for each in _process.sessions if each.model is model and each.config == config), None)
 
 
+def speak_past_the_script() -> None:
+    """What is said from now on is none of the script's business: it may catch what is written to sys.stderr."""
+    _process.past_the_script = True
+
+
+def say(words: str) -> None:
+    stream = sys.__stderr__ if _process.past_the_script else sys.stderr
+    if stream is None:
+        return
+    try:
+        print(words, file=stream, flush=True)
+    except (OSError, ValueError):  # closed
+        pass
+
+
 def _end() -> None:
     for session in list(_process.sessions):
         session.close()
@@ -75,12 +91,12 @@ def call_at_exit() -> None:
 
 def _start_over_in_child() -> None:
     """The parent's files are the parent's affair."""
-    sessions = _process.sessions
+    sessions, past_the_script = _process.sessions, _process.past_the_script
     _of_the_parent.append(_process.store)  # page-locked memory must not be freed in a child
     _process.__init__()  # type: ignore[misc]
     for session in sessions:
         session.start_over()
-    _process.sessions = sessions
+    _process.sessions, _process.past_the_script = sessions, past_the_script
 
 
 os.register_at_fork(after_in_child=_start_over_in_child)

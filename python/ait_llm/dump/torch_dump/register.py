@@ -37,7 +37,7 @@ class HookHandle:
             self._session.flush()
 
     def remove(self) -> None:
-        """Takes every hook away and waits until everything recorded is on disk. Later calls do nothing."""
+        """Ends the recording and waits until everything recorded is on disk. Later calls do nothing."""
         if self._session is not None:
             self._session.close()
 

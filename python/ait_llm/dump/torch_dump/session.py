@@ -14,10 +14,11 @@ from ait_llm import _native
 from ait_llm.dump.torch_dump import determinism, leaves, module_tree, process
 from ait_llm.dump.torch_dump.apis import ApiRecorder
 from ait_llm.dump.torch_dump.dump_config import INPUTS, OUTPUTS, DumpConfig
+from ait_llm.dump.torch_dump.folder import is_launchers
+from ait_llm.dump.torch_dump.listening import Tap
 from ait_llm.dump.torch_dump.manifest import CUDA_GRAPH, SCRIPTED, Round
 from ait_llm.dump.torch_dump.selection import Selection
 from ait_llm.dump.torch_dump.sink import CallFiles, Sink
-from ait_llm.dump.torch_dump.taps import Tap
 
 _logger = logging.getLogger("ait_llm")
 
@@ -40,6 +41,7 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.stack: list[Call] = []
         self.round: Round | None = None  # of the root call that it is in
+        self.functions: Any = None  # what listens to functions in it
         self.busy = False  # in code of ours
 
 
@@ -56,23 +58,25 @@ def begin(model: torch.nn.Module, config: DumpConfig) -> Session:
 class Session:
     """Listens to `model` from `open` to `close`. Nothing that goes wrong here is allowed to reach the model.
 
-    Modules have hooks only while the latest round is one to record: outside the rounds asked for, only the root has.
+    All modules are listened to while the latest round is one to record, else only the root.
     """
 
     def __init__(self, model: torch.nn.Module, config: DumpConfig) -> None:
         self.config = copy.copy(config)
         self.closed = False
+        self._counted = is_launchers(self.config.dump_path)
         self._model = weakref.ref(model)
         self._selection = Selection(self.config)
         self._apis = ApiRecorder(self, self._selection) if "api" in self.config.mode else None
         self._taps: dict[str, Tap] = {}
-        self._layout: tuple[tuple[str, int], ...] = ()
+        self._layout: tuple[tuple[str, int, type], ...] = ()
         self._attached = False  # the modules below the root
         self._tree: dict[str, Any] = {}
+        self._own_calls: list[str] = []
         self.start_over()
 
     def start_over(self) -> None:
-        """The state of a process that has recorded nothing; in a forked child, while the hooks stay in place."""
+        """The state of a process that has recorded nothing; in a forked child, which goes on listening."""
         model = self._model()
         self._lock = threading.RLock()
         self._thread = _Thread()
@@ -82,6 +86,7 @@ class Session:
         root_type = "" if model is None else type(module_tree.uncompiled(model)).__name__
         self._sink = Sink(self.config, self._selection, root_type)
         self._sink.tree = self._tree
+        self._sink.manifest.own_calls = self._own_calls
 
     @property
     def model(self) -> torch.nn.Module | None:
@@ -92,7 +97,7 @@ class Session:
         return self._sink.path
 
     def open(self) -> None:
-        """Puts the hooks in place, and the files that do not depend on a call."""
+        """Begins to listen, and writes the files that do not depend on a call."""
         with self._lock:
             model = self._model()
             if model is None:
@@ -100,7 +105,7 @@ class Session:
             self._look_at(model)
             if self._sink.open(model) and 0 in self.config.token_range:
                 self._attach()
-            self._taps[module_tree.ROOT].attach(None if self._apis is None else self._apis.around)
+            self._taps[module_tree.ROOT].attach()
 
     def flush(self) -> None:
         with self.guarded("flush"):
@@ -137,43 +142,43 @@ class Session:
     def _look_at(self, model: torch.nn.Module) -> None:
         """Finds the modules, which may have changed since the last time."""
         named, tree = module_tree.walk(model)
-        layout = tuple((name, id(module)) for name, module in named)
+        layout = tuple((name, id(module), type(module)) for name, module in named)
         if layout == self._layout:
             return
         old, self._taps = self._taps, {}
         for name, module in named:
             tap = old.get(name)
-            if tap is not None and tap.module is not None and tap.module() is module:
+            if tap is not None and tap.module() is module:
                 del old[name]
             else:
-                tap = self._new_tap(name, module)
+                tap = Tap(self, module, name)
             self._taps[name] = tap
+            self._describe(tap, module_tree.uncompiled(module))
         for tap in old.values():
             tap.detach()
         self._layout = layout
         self._attached = False
         self._tree = self._sink.tree = tree
+        inner = ((name, module_tree.uncompiled(module)) for name, module in named)
+        self._own_calls = [name for name, module in inner if module_tree.has_own_call(module)]
+        self._sink.manifest.own_calls = self._own_calls
         self._sink.write_tree()
 
-    def _new_tap(self, name: str, module: torch.nn.Module) -> Tap:
-        inner = module_tree.uncompiled(module)
-        if isinstance(inner, torch.jit.ScriptModule):
-            self._sink.manifest.not_listened.add(SCRIPTED, name)
-        wanted = self._selection.wants_module(inner, name)
-        expected = wanted and module_tree.has_forward(inner)
-        return Tap(self, module, name, type(inner).__name__, wanted, expected)
+    def _describe(self, tap: Tap, module: torch.nn.Module) -> None:
+        """A module may have become of another class, as lazy and sharded ones do."""
+        if isinstance(module, torch.jit.ScriptModule) and not tap.type_name:
+            self._sink.manifest.not_listened.add(SCRIPTED, tap.name)
+        tap.type_name = type(module).__name__
+        tap.wanted = self._selection.wants_module(module, tap.name)
+        tap.expected = tap.wanted and module_tree.has_forward(module)
 
     def _attach(self) -> None:
         if self._attached:
             return
         self._attached = True
-        for name, tap in self._taps.items():
-            if tap.is_root or not (tap.wanted or self._apis is not None):
-                continue
-            try:
+        for tap in self._taps.values():
+            if not tap.is_root and (tap.wanted or self._apis is not None):
                 tap.attach()
-            except Exception as error:
-                self._sink.manifest.not_listened.add(f"{type(error).__name__}: {error}"[:500], name)
 
     def _detach(self) -> None:
         self._attached = False
@@ -191,7 +196,8 @@ class Session:
             current = self._round
             if current is None or number > 0:
                 current = self._round = Round(number, number in self.config.token_range)
-            _native.note_round(number, current.wanted)
+            if self._counted:
+                _native.note_round(number, current.wanted)
             current.started = True
             model = self._model()
             if current.wanted and model is not None:
@@ -247,10 +253,10 @@ class Session:
         thread.busy = True
         try:
             if tap.is_root and all(call.tap is not tap for call in thread.stack):
-                if thread.round is not None:
-                    self._end_round(thread.round, True)  # nobody told us that it had raised
                 thread.stack.clear()
                 thread.round = self._start_round()
+                if self._apis is not None and thread.round.wanted:
+                    thread.functions = self._apis.listen()
             call = Call(tap, tap.name, tap.type_name)
             thread.stack.append(call)
             if not tap.wanted:
@@ -272,17 +278,30 @@ class Session:
             call = self._pop(thread, tap)
             if call is None:
                 return
+            is_end = tap.is_root and all(other.tap is not tap for other in thread.stack)
+            ended = thread.round if is_end else None
+            if ended is not None and thread.functions is not None:
+                thread.functions.stop()
+                thread.functions = None
+            if self.closed:
+                return
             if call.files is not None and not raised:
                 self._end_call(call.files, output)
                 (thread.round or self._round_between()).seen.add(call.name)
-            if tap.is_root and thread.round is not None and all(other.tap is not tap for other in thread.stack):
-                current, thread.round = thread.round, None
+            if ended is not None:
+                thread.round = None
                 thread.stack.clear()
-                self._end_round(current, raised)
+                self._end_round(ended, raised)
         except Exception as error:
             self.trouble(error, tap.name)
         finally:
             thread.busy = False
+
+    def pass_by(self, tap: Tap, reason: str) -> None:
+        """A call that is not listened to."""
+        with self.guarded(tap.name):
+            manifest = self._sink.manifest
+            manifest.not_stored.add(reason, f"{manifest.root_calls}/{tap.name}")
 
     def enter_api(self, name: str, type_name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallFiles | None:
         """None if this call is not to be recorded."""
@@ -357,8 +376,6 @@ class _Guard:
 
 def _hindrance() -> str | None:
     """Why tensors cannot be looked at right now."""
-    if torch._C._get_tracing_state() is not None:
-        return "called while torch.jit traced the model"
     if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
         return CUDA_GRAPH
     return None

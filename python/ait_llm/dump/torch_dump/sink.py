@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,15 +12,14 @@ from typing import Any
 
 import torch
 
-from ait_llm.dump.torch_dump import leaves, process
+from ait_llm.dump.torch_dump import leaves, module_tree, process
 from ait_llm.dump.torch_dump.dump_config import STATISTICS, TENSORS, DumpConfig
 from ait_llm.dump.torch_dump.folder import ProcessFolder, device_of
 from ait_llm.dump.torch_dump.manifest import Manifest
-from ait_llm.dump.torch_dump.module_tree import ROOT
 from ait_llm.dump.torch_dump.selection import Selection
 from ait_llm.dump.torch_dump.statistics import FILE as STATISTICS_FILE
 from ait_llm.dump.torch_dump.statistics import OnDevice, Row, measure, table
-from ait_llm.dump.torch_dump.store import NotStorable, plain
+from ait_llm.dump.torch_dump.store import NotStorable, plain, unobserved
 
 MANIFEST_SHARE = 10
 """Of the time, the share that may be spent on the manifest while recording is one in so many: it is written anew each
@@ -77,9 +76,10 @@ class Sink:
             process.call_at_exit()
             self._announce()
             self.write_tree()
+            self.write_manifest(now=True)
+            process.store().flush()  # however soon the process is killed, what it was is there
             if self._config.dump_weight:
                 self._record_weights(model)
-            self.write_manifest(now=True)
         elif self._folder.device != device and not self.manifest.rounds:
             process.store().flush()
             self._folder.move(device)
@@ -93,7 +93,7 @@ class Sink:
 
     def _announce(self) -> None:
         self.path = self._there.path
-        print(f"ait_llm: recording {self.manifest.root_type} in {self.path}", file=sys.stderr, flush=True)
+        process.say(f"ait_llm: recording {self.manifest.root_type} in {self.path}")
 
     # Tensors
 
@@ -101,18 +101,29 @@ class Sink:
         return CallFiles(self._there.path, place, name, type_name)
 
     def record(self, call: CallFiles, found: Iterator[leaves.Leaf]) -> None:
-        for stem, value in found:
-            try:
-                if not isinstance(value, torch.Tensor):
-                    raise NotStorable(f"a {type(value).__name__} is not looked into")
-                tensor, note = plain(value)
-                if note is not None:
-                    self.manifest.stored_otherwise.add(note, f"{call.place}/{stem}")
-                self._record_tensor(call, stem, tensor)
-            except NotStorable as error:
-                self.manifest.not_stored.add(str(error), f"{call.place}/{stem}")
-            except Exception as error:
-                self.manifest.not_stored.add(f"{type(error).__name__}: {error}"[:500], f"{call.place}/{stem}")
+        values = list(found)  # where classes of the script's own are looked into, its own code runs
+        with unobserved():
+            for stem, value in values:
+                with self._said(f"{call.place}/{stem}"):
+                    if not isinstance(value, torch.Tensor):
+                        raise NotStorable(f"a {type(value).__name__} is not looked into")
+                    self._record_tensor(call, stem, self._plain(value, f"{call.place}/{stem}"))
+
+    def _plain(self, tensor: torch.Tensor, place: str) -> torch.Tensor:
+        dense, note = plain(tensor)
+        if note is not None:
+            self.manifest.stored_otherwise.add(note, place)
+        return dense
+
+    @contextlib.contextmanager
+    def _said(self, place: str) -> Iterator[None]:
+        """Of what cannot be stored, the manifest says why."""
+        try:
+            yield
+        except NotStorable as error:
+            self.manifest.not_stored.add(str(error), place)
+        except Exception as error:
+            self.manifest.not_stored.add(f"{type(error).__name__}: {error}"[:500], place)
 
     def _record_tensor(self, call: CallFiles, stem: str, tensor: torch.Tensor) -> None:
         if self._config.dump_statistics_mode != TENSORS:
@@ -128,30 +139,24 @@ class Sink:
     def end_call(self, call: CallFiles) -> None:
         if not call.rows:
             return
-        with self._lock:
+        with self._lock, unobserved():
             self._tables.append((f"{call.path}/{STATISTICS_FILE}", call.rows))
             if self._on_device.full or not self._on_device.pending:
                 self._write_tables()
 
     def _record_weights(self, model: torch.nn.Module) -> None:
-        for name, parameter in model.named_parameters():
-            full = f"{ROOT}.{name.replace('_orig_mod.', '')}"
+        for full, parameter in module_tree.named_parameters(model):
             if not self._selection.wants_name(full):
                 continue
-            try:
-                tensor, note = plain(parameter)
-                if note is not None:
-                    self.manifest.stored_otherwise.add(note, f"weights/{full}")
-                path = os.path.join(self._there.path, "weights", f"{leaves.file_name(full)}.pth")
-                process.store().submit(self._there.tensors, path, tensor)
-            except NotStorable as error:
-                self.manifest.not_stored.add(str(error), f"weights/{full}")
+            path = os.path.join(self._there.path, "weights", f"{leaves.file_name(full)}.pth")
+            with unobserved(), self._said(f"weights/{full}"):
+                process.store().submit(self._there.tensors, path, self._plain(parameter, f"weights/{full}"))
 
     # Files beside the tensors
 
     def settle(self) -> None:
         """Whatever is still on a device gets off it."""
-        with self._lock:
+        with self._lock, unobserved():
             if self._folder is not None:
                 self._write_tables()
                 process.store().hand_over()

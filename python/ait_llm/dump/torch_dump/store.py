@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
+from typing import Any, Callable
 
 import torch
 
@@ -26,11 +29,25 @@ class NotStorable(Exception):
     """Says why in one sentence."""
 
 
+@contextlib.contextmanager
+def unobserved() -> Iterator[None]:
+    """Inside it no mode of the script's and no subclass of tensors sees what is done with them."""
+    with torch._C.DisableTorchFunction(), _no_dispatch():
+        yield
+
+
+_no_dispatch: Callable[[], Any] = getattr(torch._C, "_DisableTorchDispatch", contextlib.nullcontext)
+if not hasattr(_no_dispatch, "__enter__"):  # torch 1.13
+    _no_dispatch = contextlib.nullcontext
+
+
 def plain(tensor: torch.Tensor) -> tuple[torch.Tensor, str | None]:
     """The dense tensor that is written for `tensor`, and how it differs from it, if it does."""
     note = None
     if type(tensor) not in _PLAIN_TYPES:
         tensor, note = _unwrapped(tensor)
+    if _is_wrapped(tensor):
+        raise NotStorable("inside transforms of torch.func, such as vmap, tensors have no data of their own")
     if tensor.is_quantized:
         tensor, note = tensor.detach().dequantize(), f"{tensor.dtype} is stored as the float32 that it stands for"
     if tensor.layout != torch.strided:
@@ -59,6 +76,11 @@ def _unwrapped(tensor: torch.Tensor) -> tuple[torch.Tensor, str | None]:
     if hasattr(tensor, "__tensor_flatten__") or name == "FakeTensor":
         raise NotStorable(f"{name} has no data of its own")
     return tensor.as_subclass(torch.Tensor), None
+
+
+_is_wrapped: Callable[[torch.Tensor], bool] = getattr(
+    getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda tensor: False
+)
 
 
 def operand(tensor: torch.Tensor) -> _native.Operand:

@@ -13,9 +13,8 @@ from typing import Any
 
 import torch
 
-from ait_llm.dump.torch_dump import module_tree, session
+from ait_llm.dump.torch_dump import listening, module_tree, process, session
 from ait_llm.dump.torch_dump.dump_config import DumpConfig
-from ait_llm.dump.torch_dump.taps import is_compiling
 
 MAX_ROOTS = 64
 """A script that makes modules for every call would fill the disk with folders."""
@@ -57,7 +56,7 @@ def config_of(environ: Mapping[str, str]) -> DumpConfig:
         return default if found is None else found
 
     config = DumpConfig(
-        environ["AIT_TORCH_DUMP_PATH"],
+        os.path.abspath(environ["AIT_TORCH_DUMP_PATH"]),  # the script may go to another folder before it calls a model
         tensor_part=integer("AIT_TORCH_TENSOR_PART", 2),
         device_id=optional("AIT_TORCH_DEVICE_ID"),
         dump_statistics_mode=integer("AIT_TORCH_STATISTICS", 0),
@@ -88,7 +87,7 @@ class Roots:
     def see(self, module: torch.nn.Module) -> None:
         if self._knows(module) or self._too_many:
             return
-        if getattr(module, "_is_replica", False) or _is_stateless_leaf(module):
+        if vars(module).get("_is_replica") or _is_stateless_leaf(module):
             return
         with self._lock:
             if not self._knows(module):  # another thread may have been quicker
@@ -104,7 +103,7 @@ class Roots:
             many = RuntimeError(f"only the first {MAX_ROOTS} models of this process are recorded")
             self._sessions[-1].trouble(many, type(module).__name__)  # so that a manifest says it, too
             return
-        inside = list(module.modules())
+        inside = list(module_tree.all_modules(module))
         parts = {id(each) for each in inside}
         for other in self._sessions:
             # Called on its own before the model that it is a part of: an encoder, an embedding.
@@ -118,32 +117,15 @@ class Roots:
 
 def _is_stateless_leaf(module: torch.nn.Module) -> bool:
     """A loss or an activation that a script calls itself is no model."""
-    return not any(True for kind in (module.children(), module.parameters(), module.buffers()) for _ in kind)
-
-
-class _Depth(threading.local):
-    inside = False
+    kinds = (module_tree.parts_of(module, kind) for kind in ("_modules", "_parameters", "_buffers"))
+    return all(part is None for kind in kinds for part in kind.values())
 
 
 def start(environ: Mapping[str, str]) -> None:
     """From now on each outermost module call of a thread is recorded."""
     roots = Roots(config_of(environ))
     os.register_at_fork(after_in_child=roots.renew_lock)
-    depth = _Depth()
-    original = torch.nn.Module.__call__
-
-    @functools.wraps(original)
-    def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or depth.inside:
-            return original(module, *args, **kwargs)
-        depth.inside = True
-        try:
-            _guarded(roots.see, module)
-            return original(module, *args, **kwargs)
-        finally:
-            depth.inside = False
-
-    torch.nn.Module.__call__ = call  # type: ignore[method-assign]
+    listening.watch(functools.partial(_guarded, roots.see))
     _show_warnings()
 
 
@@ -151,16 +133,13 @@ def _guarded(function: Any, module: torch.nn.Module) -> None:
     try:
         function(module)
     except Exception as error:
-        _say(f"{type(module).__name__} is not recorded: {type(error).__name__}: {error}")
-
-
-def _say(words: str) -> None:
-    print(f"ait: {words}", file=sys.stderr, flush=True)
+        process.say(f"ait: {type(module).__name__} is not recorded: {type(error).__name__}: {error}")
 
 
 def _show_warnings() -> None:
     """What ait_llm has to say is for the person who started the recording, however the script sets up its logging."""
+    process.speak_past_the_script()
     logger = logging.getLogger("ait_llm")
-    if not logger.handlers:
-        logger.addHandler(logging.StreamHandler())
+    if not logger.handlers and sys.__stderr__ is not None:
+        logger.addHandler(logging.StreamHandler(sys.__stderr__))
         logger.propagate = False
