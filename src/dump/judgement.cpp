@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "dump/texts.h"
 #include "report/utf8.h"
@@ -31,6 +32,32 @@ std::string filters_text(const Options& options) {
   if (!options.operation_name.empty())
     out += (out.empty() ? "" : " and ") + ("-opname " + report::visible(options.operation_name));
   return out;
+}
+
+// The elements of a comma list that have matched no operation.
+std::string unmatched(const std::string& list, const uint64_t (&matched)[Ledger::kMatchWords]) {
+  std::string out;
+  std::istringstream elements(list);
+  size_t at = 0;
+  for (std::string element; std::getline(elements, element, ','); ++at)
+    if (at / 64 < Ledger::kMatchWords && (matched[at / 64] >> at % 64 & 1) == 0)
+      out += (out.empty() ? "" : ", ") + report::visible(element);
+  return out;
+}
+
+// Some of the filters matched something.
+void judge_filters(const Options& options, const Ledger& counts,
+                   std::vector<std::string>& problems) {
+  if (const std::string ids = unmatched(options.ids, counts.ids_matched); !ids.empty())
+    problems.push_back(
+        fmt::format("no operation has the id {} of -ids {}; --type model shows the ids there are",
+                    ids, options.ids));
+  if (const std::string names = unmatched(options.operation_name, counts.names_matched);
+      !names.empty())
+    problems.push_back(
+        fmt::format("no operation's name begins with {}, as -opname asks; --type model shows the "
+                    "names there are",
+                    names));
 }
 
 // Processes have called, but none offered a tensor that was wanted.
@@ -195,6 +222,8 @@ void judge(Outcome& outcome, const launch::Program& program,
         "{} of tables or times had been written, and no file of them is there any more: somebody "
         "has removed or moved them",
         count_text(counts.lines_written, "line")));
+  if (options.wants("tensor") && !torch && counts.operations_wanted > 0)
+    judge_filters(options, counts, problems);
   const bool trees =
       (options.wants("model") || options.wants("layer")) && !outcome.torch.folders.empty();
   if (!options.wants("tensor") && !outcome.files.any() && !trees && !options.dry_run &&

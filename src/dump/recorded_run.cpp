@@ -185,6 +185,10 @@ void add_counts(Ledger& sum, const Ledger& counts) {
       &Ledger::operations_asked, &Ledger::operations_wanted, &Ledger::rounds_asked,
       &Ledger::rounds_wanted};
   for (const auto member : kAdded) sum.*member += counts.*member;
+  for (size_t i = 0; i < Ledger::kMatchWords; ++i) {
+    sum.ids_matched[i] |= counts.ids_matched[i];
+    sum.names_matched[i] |= counts.names_matched[i];
+  }
   sum.owns_times = std::max(sum.owns_times, counts.owns_times);
   sum.highest_round = std::max(sum.highest_round, counts.highest_round);
   if (sum.failure_number != 0 || counts.failure_number == 0) return;

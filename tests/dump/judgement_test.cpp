@@ -110,6 +110,22 @@ TEST(Judge, FindsOutWhyNothingWasCaptured) {
   EXPECT_THAT(only([](auto&, auto&) {}), HasSubstr("offered no tensor"));
 }
 
+TEST(Judge, NamesTheFiltersThatMatchNothing) {
+  RecordedProcess one = process(7, 5, 5);
+  RecordedProcess two = process(8, 5, 5);
+  one.counts.ids_matched[0] = 0b0001;
+  two.counts.ids_matched[0] = 0b0100;
+  one.counts.names_matched[0] = 0b10;
+  Outcome outcome = outcome_of({one, two});
+  outcome.options.ids = "2,99,3_1,100";
+  EXPECT_THAT(problems(outcome), ElementsAre(HasSubstr("no operation has the id 99, 100 of -ids")));
+  outcome.options.ids = "2";
+  outcome.options.operation_name = "conv,self";
+  EXPECT_THAT(problems(outcome), ElementsAre(HasSubstr("no operation's name begins with conv,")));
+  outcome.options.operation_name = "";
+  EXPECT_THAT(problems(outcome), IsEmpty());
+}
+
 TEST(Judge, FindsOutWhyNobodyCalled) {
   launch::Program program{"/x/tool", "/x/tool", launch::Obstacle::kStatic};
   EXPECT_THAT(problems(outcome_of({}), program), ElementsAre(HasSubstr("linked statically")));

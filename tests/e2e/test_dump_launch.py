@@ -323,6 +323,14 @@ def test_nothing_is_captured_where_the_filter_matches_nothing(tmp_path):
     assert "-opname conv" in why_not(record(tmp_path, "-opname", "Conv", out="other"))
 
 
+@pytest.mark.parametrize("words, missing", [(["-ids", "2,99"], "id 99"), (["-opname", "self,conv"], "conv")])
+def test_a_filter_that_matches_only_in_part_is_not_complete(tmp_path, words, missing):
+    run = record(tmp_path, *words)
+    assert run.manifest["tensors"]["written"] > 0
+    (why,) = run.manifest["incomplete_because"]
+    assert missing in why and why in run.process.stdout
+
+
 def test_nothing_is_captured_of_rounds_that_are_not_reached(tmp_path):
     sentence = why_not(record(tmp_path, "-er", "50,60", host=Host(rounds=4)))
     assert "50,60" in sentence and "round 2" in sentence
