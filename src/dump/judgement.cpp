@@ -128,6 +128,13 @@ void judge_process(const RecordedProcess& process, Outcome& outcome) {
         fmt::format("the files of process {} cannot be counted, so that nobody knows "
                     "whether all are there: {}",
                     process.name, report::visible(process.uncounted)));
+  if (process.no_ledger != 0) {
+    problems.push_back(fmt::format(
+        "process {} called the probe and could not keep its counts ({}), so that nobody "
+        "knows what it was to record",
+        process.name, system_message(process.no_ledger)));
+    return;
+  }
   if (process.ended) {
     if (!lost.empty())
       problems.push_back(fmt::format(
@@ -198,8 +205,17 @@ void judge(Outcome& outcome, const launch::Program& program,
   const RecordedRun& run = outcome.end.run;
   const Ledger counts = run.totals();
   const bool torch = options.probe == Probe::kTorch;
+  const bool counted =
+      std::none_of(run.processes.begin(), run.processes.end(),
+                   [](const RecordedProcess& each) { return each.no_ledger != 0; });
   auto& problems = outcome.problems;
   if (run.processes.empty() && !problems.empty()) return;
+  if (!torch && options.types == std::vector<std::string>{"onnx"}) {
+    problems.emplace_back(
+        "--type onnx alone records nothing: it turns topologies into onnx files, so ask for "
+        "--type model onnx or layer onnx");
+    return;
+  }
   if (run.processes.empty()) {
     problems.push_back(torch ? why_nobody_called_torch(outcome.end)
                              : why_nobody_called(program, outcome.end, atb()));
@@ -214,7 +230,7 @@ void judge(Outcome& outcome, const launch::Program& program,
                       "were executed "
                       "more than once for each set-up; the last of each name is kept",
                       process.name, count_text(process.counts.replaced, "tensor")));
-  if (options.wants("tensor") && counts.announced == 0 && !outcome.torch.only_statistics)
+  if (options.wants("tensor") && counts.announced == 0 && counted && !outcome.torch.only_statistics)
     problems.push_back(torch ? why_no_torch_tensor(options, counts)
                              : why_no_tensor(options, counts));
   if (counts.lines_written > 0 && !outcome.files.lines() && !options.dry_run)
@@ -226,7 +242,7 @@ void judge(Outcome& outcome, const launch::Program& program,
     judge_filters(options, counts, problems);
   const bool trees =
       (options.wants("model") || options.wants("layer")) && !outcome.torch.folders.empty();
-  if (!options.wants("tensor") && !outcome.files.any() && !trees && !options.dry_run &&
+  if (!options.wants("tensor") && !outcome.files.any() && !trees && !options.dry_run && counted &&
       counts.lines_written == 0)
     problems.push_back("the command reported nothing of what --type asks for");
 

@@ -31,13 +31,24 @@ std::string mark_of(const std::string& scratch) {
   return record::kScratchVariable + ("=" + scratch);
 }
 
-// 4711 of "4711.0.ledger".
+// 4711 of "4711.0.ledger" and of "4711.0.28.no_ledger".
 std::optional<uint64_t> pid_of_ledger(const std::string& name) {
   uint64_t pid = 0;
   const auto read = std::from_chars(name.data(), name.data() + name.size(), pid);
   const bool fits =
-      read.ec == std::errc() && name.ends_with(record::kLedgerSuffix) && *read.ptr == '.';
+      read.ec == std::errc() && *read.ptr == '.' &&
+      (name.ends_with(record::kLedgerSuffix) || name.ends_with(record::kNoLedgerSuffix));
   return fits ? std::optional(pid) : std::nullopt;
+}
+
+// 28 of the latter, 0 of the former.
+int reason_for_no_ledger(std::string_view name) {
+  if (!name.ends_with(record::kNoLedgerSuffix)) return 0;
+  name.remove_suffix(std::string_view(record::kNoLedgerSuffix).size());
+  name.remove_prefix(name.rfind('.') + 1);  // npos + 1 is 0
+  int reason = 0;
+  std::from_chars(name.data(), name.data() + name.size(), reason);
+  return reason;
 }
 
 uint64_t left_of(uint64_t announced, uint64_t written, uint64_t failed) {
@@ -210,6 +221,8 @@ RecordedRun read_run(const std::string& scratch) {
     auto [process, is_new] = by_name.try_emplace({*pid, number});
     process->second.pid = *pid;
     process->second.name = record::process_name(*pid, number).text;
+    if (const int reason = reason_for_no_ledger(at->path().filename().native()); reason != 0)
+      process->second.no_ledger = reason;
     process->second.ended = (is_new || process->second.ended) && readable && ledger.ended == 1;
     if (readable) add_counts(process->second.counts, ledger);
   }

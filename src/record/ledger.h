@@ -88,7 +88,8 @@ bool note_failure(Ledger& ledger, int error_number, const char* step, const char
 
 // Creates `{folder}/{pid}.{n}.ledger` with the first n that is free (a program that replaces itself
 // keeps its pid), makes missing folders, and maps it for good. Where that is impossible, or
-// `folder` is null, the ledger lives in this process only: never null.
+// `folder` is null, the ledger lives in this process only: never null. A disk without room then shows
+// an empty file `{pid}.{n}.{errno}.no_ledger`.
 Ledger* open_ledger(const char* folder, uint64_t pid);
 
 // False where there is no such file or it is not a ledger of this version.

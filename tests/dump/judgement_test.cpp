@@ -126,6 +126,20 @@ TEST(Judge, NamesTheFiltersThatMatchNothing) {
   EXPECT_THAT(problems(outcome), IsEmpty());
 }
 
+TEST(Judge, SaysThatAProcessCouldKeepNoCounts) {
+  RecordedProcess blind = process(7, 0, 0);
+  blind.ended = false;
+  blind.no_ledger = ENOSPC;
+  EXPECT_THAT(problems(outcome_of({blind})),
+              ElementsAre(AllOf(HasSubstr("process 7"), HasSubstr("No space left on device"))));
+}
+
+TEST(Judge, SaysThatOnnxAloneIsNothing) {
+  Outcome outcome = outcome_of({});
+  outcome.options.types = {"onnx"};
+  EXPECT_THAT(problems(outcome), ElementsAre(HasSubstr("--type onnx alone records nothing")));
+}
+
 TEST(Judge, FindsOutWhyNobodyCalled) {
   launch::Program program{"/x/tool", "/x/tool", launch::Obstacle::kStatic};
   EXPECT_THAT(problems(outcome_of({}), program), ElementsAre(HasSubstr("linked statically")));

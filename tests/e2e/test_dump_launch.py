@@ -318,6 +318,10 @@ def test_nothing_is_captured_without_the_acceleration_library(tmp_path):
     assert "libatb" in why_not(dump_anything(tmp_path, "true"))
 
 
+def test_nothing_is_captured_of_onnx_alone(tmp_path):
+    assert "--type onnx alone" in why_not(record(tmp_path, "--type", "onnx"))
+
+
 def test_nothing_is_captured_where_the_filter_matches_nothing(tmp_path):
     assert "-ids 99" in why_not(record(tmp_path, "-ids", "99"))
     assert "-opname conv" in why_not(record(tmp_path, "-opname", "Conv", out="other"))
