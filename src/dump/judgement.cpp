@@ -73,16 +73,22 @@ std::string why_no_tensor(const Options& options, const Ledger& counts) {
     return fmt::format("no operation was executed in the rounds -er {}; the highest was round {}",
                        rounds_text(options.rounds), counts.highest_round);
   if (counts.skipped > 0)
-    return fmt::format(
-        "the library offered {}, but none of the device or side that {}{}{} asks for",
-        count_text(counts.skipped, "tensor"),
-        options.device ? fmt::format("-device {}", *options.device) : "",
-        options.device && options.part != 2 ? " and " : "",
-        options.part != 2 ? fmt::format("-stp {}", options.part) : "");
+    return fmt::format("{} came, and {}{}{} left all of them out",
+                       count_text(counts.skipped, "tensor"),
+                       options.device ? fmt::format("-device {}", *options.device) : "",
+                       options.device && options.part != 2 ? " and " : "",
+                       options.part != 2 ? fmt::format("-stp {}", options.part) : "");
   // Newer libraries ask first and then don't offer them.
-  if (options.device) return fmt::format("no tensor of -device {} was offered", *options.device);
-  return "the acceleration library offered no tensor: the operations in question have none that "
-         "can be copied, ran in other rounds, or were replayed as a whole graph";
+  if (options.device)
+    return fmt::format(
+        "no operation ran on device {}, which -device asks for; without -device all are recorded",
+        *options.device);
+  return fmt::format(
+      "the operations that were asked for did not run in the rounds -er {}, or the library "
+      "replayed "
+      "them as part of a captured graph, of which it shows no tensors; try other rounds, or switch "
+      "graphs off in the program",
+      rounds_text(options.rounds));
 }
 
 std::string why_no_torch_tensor(const Options& options, const Ledger& counts) {

@@ -107,7 +107,9 @@ TEST(Judge, FindsOutWhyNothingWasCaptured) {
                 o.device = 5;
               }),
               AllOf(HasSubstr("3 tensors"), HasSubstr("-device 5")));
-  EXPECT_THAT(only([](auto&, auto&) {}), HasSubstr("offered no tensor"));
+  EXPECT_THAT(only([](auto&, auto& o) { o.device = 1; }),
+              HasSubstr("no operation ran on device 1, which -device asks for"));
+  EXPECT_THAT(only([](auto&, auto&) {}), HasSubstr("did not run in the rounds -er 0,0"));
 }
 
 TEST(Judge, NamesTheFiltersThatMatchNothing) {
