@@ -244,8 +244,10 @@ bool is_reported(const Process& self, std::string_view model) {
 bool is_operation_wanted(const int64_t* ids, size_t count, std::string_view type) {
   const Settings& wanted = settings();
   if (!wanted.tensors) return false;
-  const bool yes = wants_operation(wanted, ids, count, type);
   Process& self = process();
+  const bool yes = wants_operation(wanted, ids, count, type,
+                                   {self.ledger->ids_matched, record::Ledger::kMatchWords},
+                                   {self.ledger->names_matched, record::Ledger::kMatchWords});
   record::add(self.ledger->operations_asked, 1);
   if (yes) record::add(self.ledger->operations_wanted, 1);
   return yes;

@@ -95,7 +95,7 @@ Process* make_process(const Settings& settings) {
   if (settings.active() && settings.scratch != nullptr && process->ledger->shared == 0)
     say(text, std::snprintf(text, sizeof text,
                             "ait probe: process %llu cannot keep its counts in %s; the summary "
-                            "will not know of it\n",
+                            "will not know what it recorded\n",
                             static_cast<unsigned long long>(pid), settings.scratch));
   if (settings.debug && settings.active())
     say(text, std::snprintf(text, sizeof text, "ait probe: process %llu is recorded to %s\n",

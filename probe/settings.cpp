@@ -132,15 +132,32 @@ Settings read_settings(const char* (*get)(const char* name)) {
   return settings;
 }
 
+void Matches::note(size_t element) const {
+  const uint64_t bit = uint64_t{1} << element % 64;
+  if (element / 64 >= count || (__atomic_load_n(&words[element / 64], __ATOMIC_RELAXED) & bit) != 0)
+    return;
+  __atomic_fetch_or(&words[element / 64], bit, __ATOMIC_RELAXED);
+}
+
 bool wants_operation(const Settings& settings, const int64_t* ids, size_t count,
-                     std::string_view type) {
+                     std::string_view type, const Matches& ids_matched,
+                     const Matches& names_matched) {
   if (!settings.tensors) return false;
   if (settings.ids.empty() && settings.names.empty()) return true;
-  for (std::string_view list = settings.ids; !list.empty();)
-    if (names_this(next_element(list, ','), ids, count, settings.children)) return true;
-  for (std::string_view list = settings.names; !list.empty();)
-    if (starts_with_any_case(type, next_element(list, ','))) return true;
-  return false;
+  bool wanted = false;
+  size_t element = 0;
+  for (std::string_view list = settings.ids; !list.empty(); ++element)
+    if (names_this(next_element(list, ','), ids, count, settings.children)) {
+      ids_matched.note(element);
+      wanted = true;
+    }
+  element = 0;
+  for (std::string_view list = settings.names; !list.empty(); ++element)
+    if (starts_with_any_case(type, next_element(list, ','))) {
+      names_matched.note(element);
+      wanted = true;
+    }
+  return wanted;
 }
 
 bool wants_round(const Settings& settings, uint64_t round) {

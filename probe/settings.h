@@ -54,9 +54,20 @@ struct Settings {
 // ranges live for ever.
 Settings read_settings(const char* (*get)(const char* name));
 
-// `ids` is the path of indices of an operation, `type` its type's name.
+// A bit for each element of a list that has matched something, in the order of the list, in memory
+// that other threads may change, too. Elements beyond it are not noted.
+struct Matches {
+  uint64_t* words;
+  size_t count;  // of words
+
+  void note(size_t element) const;
+};
+
+// `ids` is the path of indices of an operation, `type` its type's name. What of Settings::ids and
+// Settings::names matches is noted.
 bool wants_operation(const Settings& settings, const int64_t* ids, size_t count,
-                     std::string_view type);
+                     std::string_view type, const Matches& ids_matched,
+                     const Matches& names_matched);
 bool wants_round(const Settings& settings, uint64_t round);
 
 // Of a path as the library gives it: "{device}_{pid}/{round}/{operation}/…/after/intensor0.bin".

@@ -34,17 +34,16 @@ struct Facts {
   std::vector<Disk> disks;
   std::optional<AtbLibrary> atb;
   launch::ProbeFile probe;
+  std::string engine_host;
   Python python;
 };
 
 Facts examine() {
   std::error_code ignored;
   const std::string temporary = std::filesystem::temp_directory_path(ignored).string();
-  return {launch::examine_machine(),
-          {launch::examine_disk("."), launch::examine_disk(temporary)},
-          launch::find_atb(),
-          launch::examine_probe(),
-          launch::examine_python()};
+  return {launch::examine_machine(),  {launch::examine_disk("."), launch::examine_disk(temporary)},
+          launch::find_atb(),         launch::examine_probe(),
+          launch::find_engine_host(), launch::examine_python()};
 }
 
 std::string gib(uint64_t bytes) {
@@ -68,9 +67,17 @@ std::string interface_text(const AtbLibrary& atb) {
 }
 
 std::string atb_conclusion(const Facts& facts) {
-  if (!facts.atb)
-    return "libatb was not found: programs that use the acceleration library won't run here (where "
-           "it is installed, source its set_env.sh). Its dumps can be read.";
+  if (!facts.atb) {
+    std::string out =
+        "libatb was not found: programs that use the acceleration library won't run here (where it "
+        "is installed, source its set_env.sh). Its dumps can be read.";
+    if (!facts.engine_host.empty())
+      out +=
+          " The library that comes with ait works here, on the CPU: ait demo shows it, and "
+          "ait-llama "
+          "can be recorded with ait llm dump.";
+    return out;
+  }
   if (!facts.atb->probe)
     return fmt::format("The acceleration library cannot be looked into: {} {}.", facts.atb->path,
                        facts.atb->problem);
@@ -131,6 +138,7 @@ std::string tables(const Facts& facts) {
     table.add({"disk at " + disk.folder, gib(disk.free_bytes) + " free"});
   table.add({"libatb", facts.atb ? facts.atb->path : "not found"});
   if (facts.atb) table.add({"libatb probe interface", interface_text(*facts.atb)});
+  table.add({"embedded engine", facts.engine_host.empty() ? "not found" : facts.engine_host});
   table.add({"probe",
              facts.probe.problem.empty() ? facts.probe.path : "not usable: " + facts.probe.path});
   const Python& python = facts.python;
@@ -182,6 +190,7 @@ std::string document(const Facts& facts) {
   root.set("machine", machine)
       .set("disks", std::move(disks))
       .set("libatb", facts.atb ? Json(atb) : Json(Cell()))
+      .set("engine", facts.engine_host.empty() ? Cell() : Cell(facts.engine_host))
       .set("probe", probe)
       .set("python", python)
       .set("conclusions", std::move(sentences));

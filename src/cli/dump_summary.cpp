@@ -78,10 +78,11 @@ void add_counts(const Outcome& outcome, const Ledger& counts, report::Table& tab
                fmt::format("{}{}, {}", counts.written, share, bytes_text(counts.written_bytes))});
     const bool filtered = !outcome.options.ids.empty() || !outcome.options.operation_name.empty();
     if (filtered && outcome.options.probe == Probe::kAtb)
-      table.add({"operations", fmt::format("{} of {} questions about operations matched the filter",
-                                           counts.operations_wanted, counts.operations_asked)});
+      table.add(
+          {"operations", fmt::format("{} of {} set up, the others are left out by -ids or -opname",
+                                     counts.operations_wanted, counts.operations_asked)});
     if (counts.skipped > 0)
-      table.add({"skipped", count_text(counts.skipped, "tensor") + " by -stp or -device"});
+      table.add({"left out", count_text(counts.skipped, "tensor") + " by -stp or -device"});
   }
   if (outcome.torch.modules_expected > 0)
     table.add({"modules", fmt::format("{} of {} were called in the rounds recorded",

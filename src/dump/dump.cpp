@@ -1,6 +1,8 @@
 #include "dump/dump.h"
 
 #include <fmt/format.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
@@ -15,6 +17,7 @@
 #include "dump/probes.h"
 #include "dump/texts.h"
 #include "graph/finish.h"
+#include "record/atomic_file.h"
 #include "record/dump_names.h"
 #include "report/utf8.h"
 
@@ -63,6 +66,8 @@ class Dump {
     outcome_.end = std::move(*end);
     if (std::error_code error; !fs::exists(scratch_.path(), error))
       outcome_.problems.push_back("the output folder was removed while the command ran");
+    else if (outcome_.end.run.processes.empty())
+      find_room();
     if (outcome_.options.dry_run)
       predict();
     else
@@ -76,6 +81,20 @@ class Dump {
     const auto& processes = outcome_.end.run.processes;
     return std::any_of(processes.begin(), processes.end(),
                        [](const RecordedProcess& process) { return process.still_running; });
+  }
+
+  // Processes that can write nothing at all leave no sign that they called the probe.
+  void find_room() {
+    record::Ledger ledger;
+    const iovec part{&ledger, sizeof ledger};
+    const std::string path = scratch_.path() + "/trial";
+    const auto status = record::write_file(path.c_str(), &part, 1);
+    ::unlink(path.c_str());
+    if (status.ok()) return;
+    outcome_.problems.push_back(fmt::format(
+        "nothing can be written to {}: {}; so no process of the command could be recorded, if one "
+        "called the probe",
+        report::visible(outcome_.dump), system_message(status.error_number)));
   }
 
   void predict() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "dump/texts.h"
 #include "report/utf8.h"
@@ -33,6 +34,32 @@ std::string filters_text(const Options& options) {
   return out;
 }
 
+// The elements of a comma list that have matched no operation.
+std::string unmatched(const std::string& list, const uint64_t (&matched)[Ledger::kMatchWords]) {
+  std::string out;
+  std::istringstream elements(list);
+  size_t at = 0;
+  for (std::string element; std::getline(elements, element, ','); ++at)
+    if (at / 64 < Ledger::kMatchWords && (matched[at / 64] >> at % 64 & 1) == 0)
+      out += (out.empty() ? "" : ", ") + report::visible(element);
+  return out;
+}
+
+// Some of the filters matched something.
+void judge_filters(const Options& options, const Ledger& counts,
+                   std::vector<std::string>& problems) {
+  if (const std::string ids = unmatched(options.ids, counts.ids_matched); !ids.empty())
+    problems.push_back(
+        fmt::format("no operation has the id {} of -ids {}; --type model shows the ids there are",
+                    ids, options.ids));
+  if (const std::string names = unmatched(options.operation_name, counts.names_matched);
+      !names.empty())
+    problems.push_back(
+        fmt::format("no operation's name begins with {}, as -opname asks; --type model shows the "
+                    "names there are",
+                    names));
+}
+
 // Processes have called, but none offered a tensor that was wanted.
 std::string why_no_tensor(const Options& options, const Ledger& counts) {
   if (counts.operations_asked == 0)
@@ -46,16 +73,22 @@ std::string why_no_tensor(const Options& options, const Ledger& counts) {
     return fmt::format("no operation was executed in the rounds -er {}; the highest was round {}",
                        rounds_text(options.rounds), counts.highest_round);
   if (counts.skipped > 0)
-    return fmt::format(
-        "the library offered {}, but none of the device or side that {}{}{} asks for",
-        count_text(counts.skipped, "tensor"),
-        options.device ? fmt::format("-device {}", *options.device) : "",
-        options.device && options.part != 2 ? " and " : "",
-        options.part != 2 ? fmt::format("-stp {}", options.part) : "");
+    return fmt::format("{} came, and {}{}{} left all of them out",
+                       count_text(counts.skipped, "tensor"),
+                       options.device ? fmt::format("-device {}", *options.device) : "",
+                       options.device && options.part != 2 ? " and " : "",
+                       options.part != 2 ? fmt::format("-stp {}", options.part) : "");
   // Newer libraries ask first and then don't offer them.
-  if (options.device) return fmt::format("no tensor of -device {} was offered", *options.device);
-  return "the acceleration library offered no tensor: the operations in question have none that "
-         "can be copied, ran in other rounds, or were replayed as a whole graph";
+  if (options.device)
+    return fmt::format(
+        "no operation ran on device {}, which -device asks for; without -device all are recorded",
+        *options.device);
+  return fmt::format(
+      "the operations that were asked for did not run in the rounds -er {}, or the library "
+      "replayed "
+      "them as part of a captured graph, of which it shows no tensors; try other rounds, or switch "
+      "graphs off in the program",
+      rounds_text(options.rounds));
 }
 
 std::string why_no_torch_tensor(const Options& options, const Ledger& counts) {
@@ -101,6 +134,13 @@ void judge_process(const RecordedProcess& process, Outcome& outcome) {
         fmt::format("the files of process {} cannot be counted, so that nobody knows "
                     "whether all are there: {}",
                     process.name, report::visible(process.uncounted)));
+  if (process.no_ledger != 0) {
+    problems.push_back(fmt::format(
+        "process {} called the probe and could not keep its counts ({}), so that nobody "
+        "knows what it was to record",
+        process.name, system_message(process.no_ledger)));
+    return;
+  }
   if (process.ended) {
     if (!lost.empty())
       problems.push_back(fmt::format(
@@ -171,8 +211,17 @@ void judge(Outcome& outcome, const launch::Program& program,
   const RecordedRun& run = outcome.end.run;
   const Ledger counts = run.totals();
   const bool torch = options.probe == Probe::kTorch;
+  const bool counted =
+      std::none_of(run.processes.begin(), run.processes.end(),
+                   [](const RecordedProcess& each) { return each.no_ledger != 0; });
   auto& problems = outcome.problems;
   if (run.processes.empty() && !problems.empty()) return;
+  if (!torch && options.types == std::vector<std::string>{"onnx"}) {
+    problems.emplace_back(
+        "--type onnx alone records nothing: it turns topologies into onnx files, so ask for "
+        "--type model onnx or layer onnx");
+    return;
+  }
   if (run.processes.empty()) {
     problems.push_back(torch ? why_nobody_called_torch(outcome.end)
                              : why_nobody_called(program, outcome.end, atb()));
@@ -187,7 +236,7 @@ void judge(Outcome& outcome, const launch::Program& program,
                       "were executed "
                       "more than once for each set-up; the last of each name is kept",
                       process.name, count_text(process.counts.replaced, "tensor")));
-  if (options.wants("tensor") && counts.announced == 0 && !outcome.torch.only_statistics)
+  if (options.wants("tensor") && counts.announced == 0 && counted && !outcome.torch.only_statistics)
     problems.push_back(torch ? why_no_torch_tensor(options, counts)
                              : why_no_tensor(options, counts));
   if (counts.lines_written > 0 && !outcome.files.lines() && !options.dry_run)
@@ -195,9 +244,11 @@ void judge(Outcome& outcome, const launch::Program& program,
         "{} of tables or times had been written, and no file of them is there any more: somebody "
         "has removed or moved them",
         count_text(counts.lines_written, "line")));
+  if (options.wants("tensor") && !torch && counts.operations_wanted > 0)
+    judge_filters(options, counts, problems);
   const bool trees =
       (options.wants("model") || options.wants("layer")) && !outcome.torch.folders.empty();
-  if (!options.wants("tensor") && !outcome.files.any() && !trees && !options.dry_run &&
+  if (!options.wants("tensor") && !outcome.files.any() && !trees && !options.dry_run && counted &&
       counts.lines_written == 0)
     problems.push_back("the command reported nothing of what --type asks for");
 

@@ -17,7 +17,10 @@ void find_problems(OverflowCheck& check, const launch::Program& program) {
   if (run.processes.empty())
     check.problems.push_back(why_nobody_called(program, check.end, launch::find_atb()));
   for (const RecordedProcess& process : run.processes)
-    if (!process.ended)
+    if (process.no_ledger != 0)
+      check.problems.push_back(fmt::format("process {} could not keep its counts: {}", process.pid,
+                                           system_message(process.no_ledger)));
+    else if (!process.ended)
       check.problems.push_back(fmt::format(
           "process {} {}", process.pid,
           process.still_running ? "outlived the command and still runs" : "did not end in order"));

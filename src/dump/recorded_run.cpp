@@ -31,13 +31,24 @@ std::string mark_of(const std::string& scratch) {
   return record::kScratchVariable + ("=" + scratch);
 }
 
-// 4711 of "4711.0.ledger".
+// 4711 of "4711.0.ledger" and of "4711.0.28.no_ledger".
 std::optional<uint64_t> pid_of_ledger(const std::string& name) {
   uint64_t pid = 0;
   const auto read = std::from_chars(name.data(), name.data() + name.size(), pid);
   const bool fits =
-      read.ec == std::errc() && name.ends_with(record::kLedgerSuffix) && *read.ptr == '.';
+      read.ec == std::errc() && *read.ptr == '.' &&
+      (name.ends_with(record::kLedgerSuffix) || name.ends_with(record::kNoLedgerSuffix));
   return fits ? std::optional(pid) : std::nullopt;
+}
+
+// 28 of the latter, 0 of the former.
+int reason_for_no_ledger(std::string_view name) {
+  if (!name.ends_with(record::kNoLedgerSuffix)) return 0;
+  name.remove_suffix(std::string_view(record::kNoLedgerSuffix).size());
+  name.remove_prefix(name.rfind('.') + 1);  // npos + 1 is 0
+  int reason = 0;
+  std::from_chars(name.data(), name.data() + name.size(), reason);
+  return reason;
 }
 
 uint64_t left_of(uint64_t announced, uint64_t written, uint64_t failed) {
@@ -185,6 +196,10 @@ void add_counts(Ledger& sum, const Ledger& counts) {
       &Ledger::operations_asked, &Ledger::operations_wanted, &Ledger::rounds_asked,
       &Ledger::rounds_wanted};
   for (const auto member : kAdded) sum.*member += counts.*member;
+  for (size_t i = 0; i < Ledger::kMatchWords; ++i) {
+    sum.ids_matched[i] |= counts.ids_matched[i];
+    sum.names_matched[i] |= counts.names_matched[i];
+  }
   sum.owns_times = std::max(sum.owns_times, counts.owns_times);
   sum.highest_round = std::max(sum.highest_round, counts.highest_round);
   if (sum.failure_number != 0 || counts.failure_number == 0) return;
@@ -206,6 +221,8 @@ RecordedRun read_run(const std::string& scratch) {
     auto [process, is_new] = by_name.try_emplace({*pid, number});
     process->second.pid = *pid;
     process->second.name = record::process_name(*pid, number).text;
+    if (const int reason = reason_for_no_ledger(at->path().filename().native()); reason != 0)
+      process->second.no_ledger = reason;
     process->second.ended = (is_new || process->second.ended) && readable && ledger.ended == 1;
     if (readable) add_counts(process->second.counts, ledger);
   }

@@ -24,6 +24,7 @@ struct RecordedProcess {
   // by later files of the same name; as the files on disk say it, once they have been counted.
   record::Ledger counts;
   std::string uncounted;  // why they could not be; "" where they could
+  int no_ledger = 0;      // errno, where it could keep no counts
 
   // Announced, but neither failed nor there. Of a process that has ended in order: removed.
   uint64_t lost() const;

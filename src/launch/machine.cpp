@@ -139,6 +139,13 @@ ProbeFile examine_probe() {
   return {probe.error().path(), probe.error().message()};
 }
 
+std::string find_engine_host() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string path = (self.parent_path() / "ait-llama").native();
+  return !error && ::access(path.c_str(), X_OK) == 0 ? path : std::string();
+}
+
 Python examine_python() {
   Python python;
   python.program = environment("AIT_PYTHON");

@@ -38,6 +38,10 @@ struct ProbeFile {
   std::string problem;  // why it cannot be used; "" where it can
 };
 
+// The program that runs a model on the acceleration library that comes with ait (docs/engine.md),
+// beside this one; "" where the installation has none.
+std::string find_engine_host();
+
 struct PythonPackage {
   std::string name;
   std::string version;  // "" where it is missing, "unknown" where it does not say

@@ -46,6 +46,7 @@ inline constexpr char kLabelsSuffix[] = "_labels.jsonl";
 // In the scratch folder of a run: {pid}.{n}.ledger, {process}.graph.{seq}.json,
 // {process}.model.{seq}.json, with the process as claim.h names it.
 inline constexpr char kLedgerSuffix[] = ".ledger";
+inline constexpr char kNoLedgerSuffix[] = ".no_ledger";  // {pid}.{n}.{errno}.no_ledger
 inline constexpr char kGraphReport[] = "graph";
 inline constexpr char kModelReport[] = "model";
 

@@ -35,6 +35,16 @@ int create_file(const char* folder, uint64_t pid, char (&path)[PATH_MAX], uint64
   return -1;
 }
 
+// A name takes no room: it says at least that the process was there, and what it lacked.
+void leave_word(const char* path, int error) {
+  char word[PATH_MAX];
+  const auto stem = static_cast<int>(std::strlen(path) - std::strlen(kLedgerSuffix));
+  const int length =
+      std::snprintf(word, sizeof word, "%.*s.%d%s", stem, path, error, kNoLedgerSuffix);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof word || ::rename(path, word) != 0)
+    ::unlink(path);
+}
+
 void* map_shared(const char* folder, uint64_t pid, uint64_t& incarnation) {
   char path[PATH_MAX];
   const int fd = create_file(folder, pid, path, incarnation);
@@ -42,10 +52,13 @@ void* map_shared(const char* folder, uint64_t pid, uint64_t& incarnation) {
   // Reserved and not only set: a page that the disk has no room for would kill the host when it is
   // first touched.
   void* memory = MAP_FAILED;
-  if (::posix_fallocate(fd, 0, sizeof(Ledger)) == 0)
+  int error = ::posix_fallocate(fd, 0, sizeof(Ledger));
+  if (error == 0) {
     memory = ::mmap(nullptr, sizeof(Ledger), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    error = errno;
+  }
   ::close(fd);
-  if (memory == MAP_FAILED) ::unlink(path);
+  if (memory == MAP_FAILED) leave_word(path, error);
   return memory;
 }
 

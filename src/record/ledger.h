@@ -18,7 +18,7 @@
 namespace ait::record {
 
 struct Ledger {
-  static constexpr uint64_t kMagic = 0x3330726764656c41;  // "Aledgr03"
+  static constexpr uint64_t kMagic = 0x3430726764656c41;  // "Aledgr04"
 
   uint64_t magic = 0;
   uint64_t pid = 0;
@@ -58,6 +58,12 @@ struct Ledger {
   uint64_t rounds_wanted = 0;
   uint64_t highest_round = 0;
 
+  // Which elements of the lists of ids and of names have matched an operation: a bit for each, in the
+  // order of the list, as far as they go.
+  static constexpr size_t kMatchWords = 16;
+  uint64_t ids_matched[kMatchWords] = {};
+  uint64_t names_matched[kMatchWords] = {};
+
   // The first thing that went wrong; claimed by the thread that raises `failure_claimed` to 1, and
   // complete once `failure_number` is not 0.
   uint64_t failure_claimed = 0;
@@ -82,7 +88,8 @@ bool note_failure(Ledger& ledger, int error_number, const char* step, const char
 
 // Creates `{folder}/{pid}.{n}.ledger` with the first n that is free (a program that replaces itself
 // keeps its pid), makes missing folders, and maps it for good. Where that is impossible, or
-// `folder` is null, the ledger lives in this process only: never null.
+// `folder` is null, the ledger lives in this process only: never null. A disk without room then shows
+// an empty file `{pid}.{n}.{errno}.no_ledger`.
 Ledger* open_ledger(const char* folder, uint64_t pid);
 
 // False where there is no such file or it is not a ledger of this version.

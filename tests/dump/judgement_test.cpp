@@ -107,7 +107,39 @@ TEST(Judge, FindsOutWhyNothingWasCaptured) {
                 o.device = 5;
               }),
               AllOf(HasSubstr("3 tensors"), HasSubstr("-device 5")));
-  EXPECT_THAT(only([](auto&, auto&) {}), HasSubstr("offered no tensor"));
+  EXPECT_THAT(only([](auto&, auto& o) { o.device = 1; }),
+              HasSubstr("no operation ran on device 1, which -device asks for"));
+  EXPECT_THAT(only([](auto&, auto&) {}), HasSubstr("did not run in the rounds -er 0,0"));
+}
+
+TEST(Judge, NamesTheFiltersThatMatchNothing) {
+  RecordedProcess one = process(7, 5, 5);
+  RecordedProcess two = process(8, 5, 5);
+  one.counts.ids_matched[0] = 0b0001;
+  two.counts.ids_matched[0] = 0b0100;
+  one.counts.names_matched[0] = 0b10;
+  Outcome outcome = outcome_of({one, two});
+  outcome.options.ids = "2,99,3_1,100";
+  EXPECT_THAT(problems(outcome), ElementsAre(HasSubstr("no operation has the id 99, 100 of -ids")));
+  outcome.options.ids = "2";
+  outcome.options.operation_name = "conv,self";
+  EXPECT_THAT(problems(outcome), ElementsAre(HasSubstr("no operation's name begins with conv,")));
+  outcome.options.operation_name = "";
+  EXPECT_THAT(problems(outcome), IsEmpty());
+}
+
+TEST(Judge, SaysThatAProcessCouldKeepNoCounts) {
+  RecordedProcess blind = process(7, 0, 0);
+  blind.ended = false;
+  blind.no_ledger = ENOSPC;
+  EXPECT_THAT(problems(outcome_of({blind})),
+              ElementsAre(AllOf(HasSubstr("process 7"), HasSubstr("No space left on device"))));
+}
+
+TEST(Judge, SaysThatOnnxAloneIsNothing) {
+  Outcome outcome = outcome_of({});
+  outcome.options.types = {"onnx"};
+  EXPECT_THAT(problems(outcome), ElementsAre(HasSubstr("--type onnx alone records nothing")));
 }
 
 TEST(Judge, FindsOutWhyNobodyCalled) {

@@ -82,6 +82,16 @@ TEST(ReadRun, KeepsProcessesApartThatHaveTheSamePidInTheirContainers) {
   EXPECT_FALSE(run.processes[1].ended);
 }
 
+TEST(ReadRun, KnowsWhyAProcessHasNoLedger) {
+  const ScratchFolder folder;
+  folder.file(std::to_string(kNobody) + ".0.28.no_ledger", "");
+  const RecordedRun run = read_run(folder.path());
+  ASSERT_EQ(run.processes.size(), 1U);
+  EXPECT_EQ(run.processes[0].pid, kNobody);
+  EXPECT_EQ(run.processes[0].no_ledger, 28);
+  EXPECT_FALSE(run.processes[0].ended);
+}
+
 TEST(ReadRun, IsNotEndedIfAnyOfItsProgramsIsNot) {
   const ScratchFolder folder;
   put(folder, kNobody, 0, ledger(1, 1, 0));

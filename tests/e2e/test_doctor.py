@@ -55,6 +55,19 @@ def test_libatb_is_found_with_its_probe_interface(ait, abi):
         assert f"with the {'new' if abi else 'old'} C++ string ABI" in " ".join(facts["conclusions"])
 
 
+def test_the_engine_works_where_libatb_is_missing(ait, program, tmp_path):
+    without = {"ATB_HOME_PATH": "", "LD_LIBRARY_PATH": ""}
+    facts = report(ait, **without)
+    if facts["libatb"] is not None:
+        pytest.skip("this machine has the library")
+    assert facts["engine"] == str(program.parent / "ait-llama")
+    assert "ait-llama can be recorded" in " ".join(facts["conclusions"])
+    copy, _ = installed(program, tmp_path / "prefix")
+    alone = subprocess.run([copy, "doctor", "--json"], capture_output=True, text=True, env={**os.environ, **without})
+    assert json.loads(alone.stdout)["engine"] is None
+    assert "ait-llama" not in alone.stdout
+
+
 def test_a_libatb_without_the_interface_is_said_to_be_out_of_reach(ait, tmp_path):
     library = tmp_path / "lib" / "libatb.so"
     library.parent.mkdir()

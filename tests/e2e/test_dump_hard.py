@@ -365,6 +365,29 @@ def test_a_full_disk(tmp_path):
         assert f"{counts['failed']} tensors" in run.process.stdout
 
 
+def test_a_disk_that_is_full_from_the_start(tmp_path):
+    with Mount(tmp_path / "small", "size=256k") as small:
+        (small / "filler").write_bytes(bytes((256 << 10) - 4096))
+        with (small / "rest").open("wb", buffering=0) as rest:
+            try:
+                while rest.write(bytes(512)):
+                    pass
+            except OSError:
+                pass
+        run = record(tmp_path, "--json", host=Host(layers=1), out=small)
+        because = json.loads(run.process.stdout)["incomplete_because"]
+        assert os.strerror(28) in " ".join(because)
+        assert "libatb" not in " ".join(because)
+
+
+def test_a_process_that_may_write_nothing_is_known_all_the_same(tmp_path):
+    (tmp_path / "run.sh").write_text(f"ulimit -f 0\nexec {host_program()} --layers 1\n")
+    run = Run(run_to_the_end(dump_command("sh run.sh", out="out"), cwd=tmp_path), tmp_path / "out")
+    assert run.process.returncode == 0
+    (why,) = run.manifest["incomplete_because"]
+    assert f"process {run.pid} called the probe" in why and "File too large" in why
+
+
 def test_a_disk_that_becomes_read_only(tmp_path):
     """After the launcher has looked at it: here the command itself remounts it."""
     with Mount(tmp_path / "disk", "size=8m") as disk:
@@ -377,6 +400,8 @@ def test_a_disk_that_becomes_read_only(tmp_path):
         assert process.stderr.count("ait probe: cannot") == 1
         assert os.strerror(30) in process.stderr
         assert not any(is_tensor(path) for path in read_tree(disk / "ait_dump"))
+        assert f"nothing can be written to {disk}/ait_dump: {os.strerror(30)}" in process.stdout
+        assert "libatb" not in process.stdout
 
 
 def test_an_output_that_cannot_be_written(ait, tmp_path):

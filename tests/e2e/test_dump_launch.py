@@ -318,9 +318,21 @@ def test_nothing_is_captured_without_the_acceleration_library(tmp_path):
     assert "libatb" in why_not(dump_anything(tmp_path, "true"))
 
 
+def test_nothing_is_captured_of_onnx_alone(tmp_path):
+    assert "--type onnx alone" in why_not(record(tmp_path, "--type", "onnx"))
+
+
 def test_nothing_is_captured_where_the_filter_matches_nothing(tmp_path):
     assert "-ids 99" in why_not(record(tmp_path, "-ids", "99"))
     assert "-opname conv" in why_not(record(tmp_path, "-opname", "Conv", out="other"))
+
+
+@pytest.mark.parametrize("words, missing", [(["-ids", "2,99"], "id 99"), (["-opname", "self,conv"], "conv")])
+def test_a_filter_that_matches_only_in_part_is_not_complete(tmp_path, words, missing):
+    run = record(tmp_path, *words)
+    assert run.manifest["tensors"]["written"] > 0
+    (why,) = run.manifest["incomplete_because"]
+    assert missing in why and why in run.process.stdout
 
 
 def test_nothing_is_captured_of_rounds_that_are_not_reached(tmp_path):

@@ -25,7 +25,7 @@ const Settings& with(std::map<std::string, std::string> variables) {
 }
 
 bool wants(const Settings& settings, const std::vector<int64_t>& ids, std::string_view type = "X") {
-  return wants_operation(settings, ids.data(), ids.size(), type);
+  return wants_operation(settings, ids.data(), ids.size(), type, {nullptr, 0}, {nullptr, 0});
 }
 
 TEST(ProbeSettings, AreAllOffWithoutAnEnvironment) {
@@ -82,6 +82,28 @@ TEST(ProbeSettings, ChooseOperationsByTheBeginningOfTheirType) {
   EXPECT_TRUE(wants(settings, {1}, "linearoperation"));
   EXPECT_FALSE(wants(settings, {1}, "MySelfOperation"));
   EXPECT_TRUE(wants(settings, {7}, "Elewise"));  // either filter is enough
+}
+
+TEST(ProbeSettings, NoteWhatOfTheirListsHasMatched) {
+  std::string list = "2,99,3_1";
+  for (int i = 3; i < 70; ++i) list += ",5";
+  const Settings settings = with({{"ATB_DUMP_TYPE", "tensor"},
+                                  {"ATB_SAVE_TENSOR_RUNNER", "conv,self,linear"},
+                                  {"ATB_SAVE_TENSOR_IDS", list.c_str()}});
+  uint64_t ids[2] = {};
+  uint64_t names[1] = {};
+  const auto ask = [&](std::vector<int64_t> path, const char* type) {
+    return wants_operation(settings, path.data(), path.size(), type, {ids, 1}, {names, 1});
+  };
+  EXPECT_TRUE(ask({2, 0}, "LinearOperation"));
+  EXPECT_TRUE(ask({3, 1}, "Elewise"));
+  EXPECT_FALSE(ask({3, 2}, "Elewise"));
+  EXPECT_EQ(ids[0], 0b101U);
+  EXPECT_EQ(names[0], 0b100U);
+  EXPECT_TRUE(ask({5}, "SelfAttention"));
+  EXPECT_EQ(ids[0], ~uint64_t{0b10});
+  EXPECT_EQ(ids[1], 0U);  // there was no room for more
+  EXPECT_EQ(names[0], 0b110U);
 }
 
 TEST(ProbeSettings, ChooseRoundsByClosedIntervals) {

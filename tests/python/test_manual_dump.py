@@ -304,13 +304,17 @@ def test_a_bad_argument_is_a_warning_and_nothing_is_written(tmp_path, caplog, ba
     (tmp_path / "my.bin").touch()
     dump_data(**{**GOOD, "my_path": str(tmp_path / "my.bin"), "output_path": tmp_path / "out", **bad})
     flush()
-    assert caplog.record_tuples == [("ait_llm", logging.WARNING, text)]
+    ((logger, level, message),) = caplog.record_tuples
+    call = {**GOOD, **bad}
+    assert (logger, level) == ("ait_llm", logging.WARNING)
+    assert message.startswith(f"dump_data(token_id={call['token_id']!r}, data_id={call['data_id']!r}): {text}")
     assert not (tmp_path / "out").exists()
 
 
 def test_without_arguments_it_only_warns(caplog):
     dump_data()
-    assert caplog.messages == ["Please check whether token_id passed in are correct"]
+    (message,) = caplog.messages
+    assert message.startswith("dump_data(token_id=-1, data_id=-1): Please check whether token_id passed in are correct")
 
 
 @pytest.mark.parametrize(

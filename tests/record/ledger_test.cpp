@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,13 +17,6 @@
 
 #include "../launch/scratch_folder.h"
 #include "record/atomic_file.h"
-
-// A clock that is an hour ahead of the disk's.
-extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  const auto status = static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
-  if (clock == CLOCK_REALTIME_COARSE) time->tv_sec += 3600;
-  return status;
-}
 
 namespace ait::record {
 namespace {
@@ -64,6 +57,21 @@ TEST_F(LedgerTest, GivesAProgramThatReplacedItselfASecondFile) {
   EXPECT_EQ(open_ledger(folder_.c_str(), 5)->incarnation, 0u);
   EXPECT_EQ(open_ledger(folder_.c_str(), 5)->incarnation, 1u);
   EXPECT_TRUE(fs::exists(folder_ / "5.1.ledger"));
+}
+
+TEST_F(LedgerTest, LeavesWordWhereItMayNotGrow) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit nothing = {0, 0};
+    ::setrlimit(RLIMIT_FSIZE, &nothing);
+    ::_exit(open_ledger(folder_.c_str(), 5)->shared == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(fs::exists(folder_ / ("5.0." + std::to_string(EFBIG) + ".no_ledger")));
+  EXPECT_FALSE(fs::exists(folder_ / "5.0.ledger"));
 }
 
 TEST_F(LedgerTest, LivesInMemoryWhereNoFileCanBeMade) {

@@ -62,17 +62,9 @@ def _untraced(function: Callable[..., None]) -> Callable[..., None]:
 
 def _dump(token_id: Any, data_id: Any, golden_data: Any, my_path: Any, output_path: Any) -> None:
     token, data = _text_of_id(token_id), _text_of_id(data_id)
-    if token is None:
-        _logger.warning("Please check whether token_id passed in are correct")
-        return
-    if data is None:
-        _logger.warning("Please check whether data_id passed in are correct")
-        return
-    if not _is_torch_tensor(golden_data):
-        _logger.warning("The golden_data is not a torch tensor!")
-        return
-    if not isinstance(my_path, (str, os.PathLike)) or not os.fspath(my_path):
-        _logger.warning("Please check whether my_path passed in are correct")
+    problem = _what_is_wrong(token, data, golden_data, my_path)
+    if problem is not None or token is None or data is None:
+        _logger.warning("dump_data(token_id=%r, data_id=%r): %s; nothing is saved", token_id, data_id, problem)
         return
     if not os.path.exists(my_path):
         _warn_of_missing(os.fspath(my_path))
@@ -80,6 +72,18 @@ def _dump(token_id: Any, data_id: Any, golden_data: Any, my_path: Any, output_pa
         _submit(token, data, golden_data, my_path, output_path)
     except (AitError, OSError, RuntimeError, TypeError, ValueError) as error:
         _logger.warning("dump_data: data_id %s of token_id %s cannot be saved: %s", data, token, error)
+
+
+def _what_is_wrong(token: str | None, data: str | None, golden_data: Any, my_path: Any) -> str | None:
+    if token is None:
+        return "Please check whether token_id passed in are correct"
+    if data is None:
+        return "Please check whether data_id passed in are correct"
+    if not _is_torch_tensor(golden_data):
+        return f"The golden_data is not a torch tensor! It is a {type(golden_data).__name__}"
+    if not isinstance(my_path, (str, os.PathLike)) or not os.fspath(my_path):
+        return "Please check whether my_path passed in are correct"
+    return None
 
 
 def flush() -> None:
