@@ -13,5 +13,9 @@ Result<Expected> elewise(Task& task);
 // norm.cpp
 Result<Expected> rms_norm(Task& task);
 Result<Expected> layer_norm(Task& task);
+// rope.cpp
+Result<Expected> rope(Task& task);
+Result<Expected> rope_q_concat(Task& task);
+Result<Expected> dynamic_ntk(Task& task);
 
 }  // namespace ait::golden

@@ -21,9 +21,12 @@ struct Entry {
 // A new operation is one line here.
 constexpr auto kEntries = std::to_array<Entry>({
     {"ActivationOperation", activation},
+    {"DynamicNTKOperation", dynamic_ntk},
     {"ElewiseOperation", elewise},
     {"LayerNormOperation", layer_norm},
     {"RmsNormOperation", rms_norm},
+    {"RopeOperation", rope},
+    {"RopeQConcatOperation", rope_q_concat},
 });
 
 const Entry* find(std::string_view type) {
