@@ -27,6 +27,15 @@ Result<Expected> transdata(Task& task);
 // norm.cpp
 Result<Expected> rms_norm(Task& task);
 Result<Expected> layer_norm(Task& task);
+// order.cpp
+Result<Expected> softmax(Task& task);
+Result<Expected> reduce(Task& task);
+Result<Expected> cumsum(Task& task);
+Result<Expected> sort(Task& task);
+Result<Expected> nonzero(Task& task);
+Result<Expected> onehot(Task& task);
+Result<Expected> index_add(Task& task);
+Result<Expected> scatter_elements(Task& task);
 // rope.cpp
 Result<Expected> rope(Task& task);
 Result<Expected> rope_q_concat(Task& task);
