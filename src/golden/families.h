@@ -8,6 +8,15 @@ namespace ait::golden {
 
 // activation.cpp
 Result<Expected> activation(Task& task);
+// cache.cpp
+Result<Expected> reshape_and_cache(Task& task);
+Result<Expected> reshape_and_cache_with_stride(Task& task);
+Result<Expected> reshape_and_cache_omni(Task& task);
+Result<Expected> kv_cache(Task& task);
+Result<Expected> block_copy(Task& task);
+Result<Expected> paged_cache_load(Task& task);
+Result<Expected> norm_rope_reshape(Task& task);
+std::vector<size_t> written_caches(graph::AtbParam& param);
 // elewise.cpp
 Result<Expected> elewise(Task& task);
 // move.cpp

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "base/checked.h"
 #include "golden/families.h"
+#include "golden/look.h"
 #include "golden/part.h"
 #include "golden/rounding.h"
 #include "golden/whole.h"
@@ -11,26 +11,11 @@
 namespace ait::golden {
 namespace {
 
-// A look at the elements of an input in another order: an output that is only moved.
-struct Look {
-  Shape shape;
-  Strides strides;
-  int64_t offset = 0;  // in elements
-};
-
+// An output that shows the elements of an input in another order.
 Result<Output> moved(Task& task, const Tensor& from, const Look& look, Shape shape) {
-  const auto elements = count_elements(look.shape);
-  if (!elements)
-    return fail(task.contradiction("an output of shape " + shape_text(shape) +
-                                   " cannot be: it is too large"));
-  // Once as they are stored and once as doubles.
-  if (auto room = task.make_room(*elements, 2); !room) return fail(room.error());
-  TensorView view = from.view();
-  view.shape = look.shape;
-  view.strides = look.strides;
-  view.elements = *elements;
-  if (*elements > 0) view.data += look.offset * static_cast<int64_t>(size_bytes(from.dtype()));
-  return exact_output(std::move(shape), read_array(view).data);
+  auto elements = read_look(task, from, look);
+  if (!elements) return fail(elements.error());
+  return exact_output(std::move(shape), std::move(elements->data));
 }
 
 // Inputs whose elements lie in the order of their dimensions. What is stored in fractals is not
@@ -242,30 +227,12 @@ Result<Expected> as_strided(Task& task) {
   const std::vector<int64_t> stride = task.param().integers("stride", {});
   const std::vector<int64_t> offset = task.param().integers("offset", {0});
   if (auto given = takes_rows(task, {"~x"}); !given) return fail(given.error());
-  if (size.size() != stride.size() || offset.size() != 1)
-    return fail(task.contradiction("size, stride and offset have " + std::to_string(size.size()) +
-                                   ", " + std::to_string(stride.size()) + " and " +
-                                   std::to_string(offset.size()) +
-                                   " elements; the last must have one, the others as many"));
-  const auto x = in_row_major_order(task.tensor("x"));
-  if (!x) return fail(x.error());
-  const auto elements = count_elements(size);
-  // The last element that is seen, or nothing where it is not even a number.
-  std::optional<uint64_t> last = offset[0] < 0 ? std::nullopt : std::optional<uint64_t>(offset[0]);
-  for (size_t i = 0; i < size.size() && elements && *elements > 0 && last; ++i) {
-    const auto step = stride[i] < 0 ? std::nullopt
-                                    : checked_mul(static_cast<uint64_t>(size[i] - 1),
-                                                  static_cast<uint64_t>(stride[i]));
-    last = step ? checked_add(*last, *step) : std::nullopt;
-  }
-  if (!elements || (*elements > 0 && (!last || *last >= x->elements())))
-    return fail(task.contradiction("a look of size " + shape_text(size) + " and stride " +
-                                   shape_text(stride) + " from " + std::to_string(offset[0]) +
-                                   " on leaves the " + std::to_string(x->elements()) +
-                                   " elements of x"));
-  auto out = moved(task, *x, {size, stride, offset[0]}, size);
-  if (!out) return fail(out.error());
-  return task.give({std::move(*out)});
+  if (offset.size() != 1)
+    return fail(
+        task.contradiction("offset has " + std::to_string(offset.size()) + " elements, not one"));
+  auto seen = read_strided(task, "x", {size, stride, offset[0]});
+  if (!seen) return fail(seen.error());
+  return task.give({exact_output(size, std::move(seen->data))});
 }
 
 Result<Expected> repeat(Task& task) {

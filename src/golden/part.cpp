@@ -52,8 +52,8 @@ Output Writes::finish(Task& task) && {
   }
   if (disputed == 0) return out;
   out.undefined.resize(out.values.size());
-  task.note(std::to_string(disputed) +
-            " places are written several times with different values, so they are not compared");
+  task.note(std::to_string(disputed) + " places of input " + std::to_string(out.part->input) +
+            " are written several times with different values, so they are not compared");
   return out;
 }
 

@@ -48,8 +48,8 @@ TEST_F(WritesTest, OfDifferentValuesToOnePlaceAreNot) {
   EXPECT_THAT(out.part->starts, ElementsAre(0, 2, 6));
   EXPECT_THAT(out.values, ElementsAre(1, 2, 3, 5, 7, 8));
   EXPECT_THAT(out.undefined, ElementsAre(false, false, true, true, false, false));
-  EXPECT_THAT(notes, ElementsAre("1 places are written several times with different values, so "
-                                 "they are not compared"));
+  EXPECT_THAT(notes, ElementsAre("1 places of input 3 are written several times with different "
+                                 "values, so they are not compared"));
 }
 
 TEST(Ties, StandForEachOther) {

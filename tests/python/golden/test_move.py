@@ -328,7 +328,7 @@ def test_what_cannot_be_computed_says_so():
         ("AsStrided", {"size": [huge, huge], "stride": [0, 0], "offset": [0]}, [x], "leaves the 24"),
         ("AsStrided", {"size": [huge], "stride": [0], "offset": [0]}, [x], "give it more memory"),
         ("AsStrided", {"size": [3], "stride": [1 << 62], "offset": [0]}, [x], "leaves the 24"),
-        ("AsStrided", {"size": [1], "stride": [1, 1], "offset": [0]}, [x], "as many"),
+        ("AsStrided", {"size": [1], "stride": [1, 1], "offset": [0]}, [x], "has the strides"),
         ("Repeat", {"multiples": [huge, huge]}, [x], "too large"),
         ("Repeat", {"multiples": [huge, 1]}, [x], "give it more memory"),
         ("Repeat", {"multiples": [(1 << 63) - 1, 1]}, [x], "cannot be repeated"),
