@@ -8,10 +8,46 @@ namespace ait::golden {
 
 // activation.cpp
 Result<Expected> activation(Task& task);
+// cache.cpp
+Result<Expected> reshape_and_cache(Task& task);
+Result<Expected> reshape_and_cache_with_stride(Task& task);
+Result<Expected> reshape_and_cache_omni(Task& task);
+Result<Expected> kv_cache(Task& task);
+Result<Expected> block_copy(Task& task);
+Result<Expected> paged_cache_load(Task& task);
+Result<Expected> norm_rope_reshape(Task& task);
+std::vector<size_t> written_caches(graph::AtbParam& param);
 // elewise.cpp
 Result<Expected> elewise(Task& task);
+// move.cpp
+Result<Expected> gather(Task& task);
+Result<Expected> concat(Task& task);
+Result<Expected> split(Task& task);
+Result<Expected> slice(Task& task);
+Result<Expected> transpose(Task& task);
+Result<Expected> as_strided(Task& task);
+Result<Expected> repeat(Task& task);
+Result<Expected> set_value(Task& task);
+Result<Expected> fill(Task& task);
+Result<Expected> where(Task& task);
+Result<Expected> pad(Task& task);
+Result<Expected> unpad(Task& task);
+Result<Expected> transdata(Task& task);
 // norm.cpp
 Result<Expected> rms_norm(Task& task);
 Result<Expected> layer_norm(Task& task);
+// order.cpp
+Result<Expected> softmax(Task& task);
+Result<Expected> reduce(Task& task);
+Result<Expected> cumsum(Task& task);
+Result<Expected> sort(Task& task);
+Result<Expected> nonzero(Task& task);
+Result<Expected> onehot(Task& task);
+Result<Expected> index_add(Task& task);
+Result<Expected> scatter_elements(Task& task);
+// rope.cpp
+Result<Expected> rope(Task& task);
+Result<Expected> rope_q_concat(Task& task);
+Result<Expected> dynamic_ntk(Task& task);
 
 }  // namespace ait::golden

@@ -2,52 +2,24 @@
 #include <functional>
 
 #include "golden/families.h"
+#include "golden/norm.h"
 #include "golden/quantise.h"
 #include "golden/rounding.h"
 
 namespace ait::golden {
 namespace {
 
-using graph::DynamicQuantType;
-using graph::NormLayerType;
-using graph::NormQuantType;
-
-// Values with what a float32 kernel may be off in each of them.
-struct Inexact {
-  Array values;
-  std::vector<double> slack;
-};
-
-// x + zoom * residual + bias, summed in float32.
-Result<Inexact> sum(Task& task, double zoom) {
-  Array total = task.values("x");
-  std::vector<double> slack(total.elements(), 0);
-  const auto add = [&](std::string_view name, double factor) -> Result<void> {
-    if (!task.has(name)) return {};
-    const Array given = task.values(name);
-    const auto shape = broadcast_shape(given.shape, total.shape);
-    if (!shape || *shape != total.shape)
-      return fail(task.contradiction(std::string(name) + " of shape " + shape_text(given.shape) +
-                                     " cannot be added to x of shape " + shape_text(total.shape)));
-    const Array term = broadcast_to(given, total.shape);
-    for (size_t i = 0; i < total.elements(); ++i) {
-      total.data[i] += factor * term.data[i];
-      slack[i] +=
-          kMargin * kFloat32Unit * (std::abs(factor * term.data[i]) + std::abs(total.data[i]));
-    }
-    return {};
-  };
-  if (auto added = add("bias", 1); !added) return fail(added.error());
-  if (auto added = add("residual", zoom); !added) return fail(added.error());
-  return Inexact{std::move(total), std::move(slack)};
+double of(const Array& array, size_t index) {
+  return array.data.empty() ? 0 : array.data[index % array.elements()];
 }
 
-// How the last `group` elements of x are brought to a norm: gamma and beta are as long, or shorter
-// and repeated.
-struct Scale {
-  Array gamma;
-  Array beta;  // no elements: none
-};
+}  // namespace
+
+Output output_of(Inexact values) {
+  Output out = exact_output(std::move(values.values.shape), std::move(values.values.data));
+  out.slack = std::move(values.slack);
+  return out;
+}
 
 Result<Scale> scale_of(Task& task, size_t group) {
   Scale scale{task.values("gamma"), task.values("beta")};
@@ -59,21 +31,6 @@ Result<Scale> scale_of(Task& task, size_t group) {
                                      std::to_string(group) + " that are normed together"));
   return scale;
 }
-
-double of(const Array& array, size_t index) {
-  return array.data.empty() ? 0 : array.data[index % array.elements()];
-}
-
-struct RmsMode {
-  double epsilon = 0;
-  bool add_one = false;       // Gemma: gamma counts from 1
-  bool half_between = false;  // rounded to half before gamma is multiplied
-};
-
-struct RmsNormed {
-  Inexact y;
-  Inexact reciprocal;  // 1 / root mean square, one for each group
-};
 
 RmsNormed rms_normed(const Inexact& x, size_t group, const Scale& scale, const RmsMode& mode) {
   RmsNormed out;
@@ -108,10 +65,66 @@ RmsNormed rms_normed(const Inexact& x, size_t group, const Scale& scale, const R
   return out;
 }
 
-Output output_of(Inexact values) {
-  Output out = exact_output(std::move(values.values.shape), std::move(values.values.data));
-  out.slack = std::move(values.slack);
+Inexact layer_normed(const Inexact& x, size_t group, const Scale& scale, double epsilon) {
+  Inexact out;
+  out.values.shape = x.values.shape;
+  const auto length = static_cast<double>(group);
+  for (size_t first = 0; first + group <= x.values.elements() && group > 0; first += group) {
+    double total = 0, magnitudes = 0, inherited = 0;
+    for (size_t i = first; i < first + group; ++i) {
+      total += x.values.data[i];
+      magnitudes += std::abs(x.values.data[i]);
+      inherited = std::max(inherited, x.slack[i]);
+    }
+    const double mean = total / length;
+    double squares = 0;
+    for (size_t i = first; i < first + group; ++i)
+      squares += (x.values.data[i] - mean) * (x.values.data[i] - mean);
+    const double reciprocal = 1 / std::sqrt(squares / length + epsilon);
+    const double mean_slack = sum_slack(group, magnitudes / length) + 2 * inherited;
+    const double relative = kMargin * kFloat32Unit * (std::sqrt(length) / 2 + 4);
+    for (size_t i = 0; i < group; ++i) {
+      const double gamma = scale.gamma.data.empty() ? 1 : of(scale.gamma, i);
+      const double beta = of(scale.beta, i);
+      const double normed = (x.values.data[first + i] - mean) * reciprocal * gamma;
+      out.values.data.push_back(normed + beta);
+      // A mean that is off moves every value, and the variance by as much.
+      out.slack.push_back(std::abs(gamma) * reciprocal * mean_slack + relative * std::abs(normed) +
+                          std::abs(normed) * reciprocal * mean_slack +
+                          kMargin * kFloat32Unit * (std::abs(beta) + std::abs(normed + beta)));
+    }
+  }
   return out;
+}
+
+namespace {
+
+using graph::DynamicQuantType;
+using graph::NormLayerType;
+using graph::NormQuantType;
+
+// x + zoom * residual + bias, summed in float32.
+Result<Inexact> sum(Task& task, double zoom) {
+  Array total = task.values("x");
+  std::vector<double> slack(total.elements(), 0);
+  const auto add = [&](std::string_view name, double factor) -> Result<void> {
+    if (!task.has(name)) return {};
+    const Array given = task.values(name);
+    const auto shape = broadcast_shape(given.shape, total.shape);
+    if (!shape || *shape != total.shape)
+      return fail(task.contradiction(std::string(name) + " of shape " + shape_text(given.shape) +
+                                     " cannot be added to x of shape " + shape_text(total.shape)));
+    const Array term = broadcast_to(given, total.shape);
+    for (size_t i = 0; i < total.elements(); ++i) {
+      total.data[i] += factor * term.data[i];
+      slack[i] +=
+          kMargin * kFloat32Unit * (std::abs(factor * term.data[i]) + std::abs(total.data[i]));
+    }
+    return {};
+  };
+  if (auto added = add("bias", 1); !added) return fail(added.error());
+  if (auto added = add("residual", zoom); !added) return fail(added.error());
+  return Inexact{std::move(total), std::move(slack)};
 }
 
 // The one number of a tensor that is a scale or an offset.
@@ -254,39 +267,6 @@ Result<Expected> residual_rms_norm(Task& task, const NormKeys& keys) {
   }
   if (pre) outputs.push_back(output_of(std::move(*s)));
   return task.give(std::move(outputs));
-}
-
-// (x - mean) / sqrt(variance + epsilon) * gamma + beta.
-Inexact layer_normed(const Inexact& x, size_t group, const Scale& scale, double epsilon) {
-  Inexact out;
-  out.values.shape = x.values.shape;
-  const auto length = static_cast<double>(group);
-  for (size_t first = 0; first + group <= x.values.elements() && group > 0; first += group) {
-    double total = 0, magnitudes = 0, inherited = 0;
-    for (size_t i = first; i < first + group; ++i) {
-      total += x.values.data[i];
-      magnitudes += std::abs(x.values.data[i]);
-      inherited = std::max(inherited, x.slack[i]);
-    }
-    const double mean = total / length;
-    double squares = 0;
-    for (size_t i = first; i < first + group; ++i)
-      squares += (x.values.data[i] - mean) * (x.values.data[i] - mean);
-    const double reciprocal = 1 / std::sqrt(squares / length + epsilon);
-    const double mean_slack = sum_slack(group, magnitudes / length) + 2 * inherited;
-    const double relative = kMargin * kFloat32Unit * (std::sqrt(length) / 2 + 4);
-    for (size_t i = 0; i < group; ++i) {
-      const double gamma = scale.gamma.data.empty() ? 1 : of(scale.gamma, i);
-      const double beta = of(scale.beta, i);
-      const double normed = (x.values.data[first + i] - mean) * reciprocal * gamma;
-      out.values.data.push_back(normed + beta);
-      // A mean that is off moves every value, and the variance by as much.
-      out.slack.push_back(std::abs(gamma) * reciprocal * mean_slack + relative * std::abs(normed) +
-                          std::abs(normed) * reciprocal * mean_slack +
-                          kMargin * kFloat32Unit * (std::abs(beta) + std::abs(normed + beta)));
-    }
-  }
-  return out;
 }
 
 // Rounded to half, which is part of the definition; the neighbour is as good where it is nearly a

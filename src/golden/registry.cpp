@@ -18,12 +18,49 @@ struct Entry {
   Changed changed = nullptr;  // the inputs that it writes to; none where it has no such function
 };
 
+// Of operations that always write to the same inputs.
+template <size_t... kInputs>
+std::vector<size_t> inputs(graph::AtbParam&) {
+  return {kInputs...};
+}
+
 // A new operation is one line here.
 constexpr auto kEntries = std::to_array<Entry>({
     {"ActivationOperation", activation},
+    {"AsStridedOperation", as_strided},
+    {"BlockCopyOperation", block_copy, inputs<0, 1>},
+    {"ConcatOperation", concat},
+    {"CumsumOperation", cumsum},
+    {"DynamicNTKOperation", dynamic_ntk},
     {"ElewiseOperation", elewise},
+    {"FillOperation", fill},
+    {"GatherOperation", gather},
+    {"IndexAddOperation", index_add, inputs<0>},
+    {"KvCacheOperation", kv_cache, inputs<2>},
     {"LayerNormOperation", layer_norm},
+    {"NonzeroOperation", nonzero},
+    {"NormRopeReshapeOperation", norm_rope_reshape, inputs<6>},
+    {"OnehotOperation", onehot},
+    {"PadOperation", pad},
+    {"PagedCacheLoadOperation", paged_cache_load, inputs<4, 5>},
+    {"ReduceOperation", reduce},
+    {"RepeatOperation", repeat},
+    {"ReshapeAndCacheOmniOperation", reshape_and_cache_omni, inputs<2, 3>},
+    {"ReshapeAndCacheOperation", reshape_and_cache, written_caches},
+    {"ReshapeAndCacheWithStrideOperation", reshape_and_cache_with_stride, written_caches},
     {"RmsNormOperation", rms_norm},
+    {"RopeOperation", rope},
+    {"RopeQConcatOperation", rope_q_concat},
+    {"ScatterElementsV2Operation", scatter_elements, inputs<0>},
+    {"SetValueOperation", set_value, inputs<0>},
+    {"SliceOperation", slice},
+    {"SoftmaxOperation", softmax},
+    {"SortOperation", sort},
+    {"SplitOperation", split},
+    {"TransdataOperation", transdata},
+    {"TransposeOperation", transpose},
+    {"UnpadOperation", unpad},
+    {"WhereOperation", where},
 });
 
 const Entry* find(std::string_view type) {
@@ -68,6 +105,12 @@ double bound(const Output& output, size_t index, DType dtype, size_t form) {
   const double slack = output.slack[index];
   const double value = form == 0 ? output.values[index] : output.forms[form - 1].values[index];
   return slack + half_step(dtype, std::abs(value) + slack);
+}
+
+bool is_tied(const Output& output, size_t index, double result) {
+  if (output.tie_of.empty() || output.tie_of[index] == Output::kNoTie) return false;
+  const std::vector<double>& set = output.ties[output.tie_of[index]];
+  return std::binary_search(set.begin(), set.end(), result);
 }
 
 }  // namespace ait::golden

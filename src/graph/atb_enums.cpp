@@ -216,4 +216,27 @@ std::span<const AtbValue> values_of(ReduceType) {
   return kValues;
 }
 
+std::span<const AtbValue> values_of(IndexAddType) {
+  static constexpr AtbValue kValues[] = {
+      {0, "INDEX_UNDEFINED"}, {1, "INDEX_ADD"}, {2, "INDEX_ADD_VALID"}};
+  return kValues;
+}
+
+std::span<const AtbValue> values_of(ScatterReduction) {
+  static constexpr AtbValue kValues[] = {{0, "NONE"}, {1, "ADD"}};
+  return kValues;
+}
+
+std::span<const AtbValue> values_of(SamplingType) {
+  static constexpr AtbValue kValues[] = {
+      {-1, "SAMPLING_UNDEFINED"},
+      {0, "SINGLE_TOPK_SAMPLING"},
+      {1, "BATCH_TOPK_MULTINOMIAL_SAMPLING"},
+      {2, "BATCH_TOPK_EXPONENTIAL_SAMPLING"},
+      {3, "BATCH_TOPK_MULTINOMIAL_LOGPROBS_SAMPLING"},
+      {4, "BATCH_TOPK_EXPONENTIAL_LOGPROBS_SAMPLING"},
+  };
+  return kValues;
+}
+
 }  // namespace ait::graph

@@ -144,6 +144,20 @@ enum class ReshapeKvCacheCfg : int8_t { kCaches = 0, kKeyCacheOnly = 1, kCachesN
 enum class TransdataType : int8_t { kUndefined = 0, kNzToNd = 1, kNdToNz = 2 };
 enum class ReduceType : int8_t { kUndefined = 0, kMax = 1, kMin = 2, kSum = 3 };
 
+// Of IndexAddOperation and ScatterElementsV2Operation.
+enum class IndexAddType : int8_t { kUndefined = 0, kAdd = 1, kAddValid = 2 };
+enum class ScatterReduction : int8_t { kNone = 0, kAdd = 1 };
+
+// Of TopkToppSamplingOperation.
+enum class SamplingType : int8_t {
+  kUndefined = -1,
+  kSingleTopk = 0,
+  kMultinomial = 1,
+  kExponential = 2,
+  kMultinomialLogprobs = 3,
+  kExponentialLogprobs = 4,
+};
+
 struct AtbValue {
   int64_t number;
   std::string_view name;
@@ -178,5 +192,8 @@ std::span<const AtbValue> values_of(CompressType);
 std::span<const AtbValue> values_of(ReshapeKvCacheCfg);
 std::span<const AtbValue> values_of(TransdataType);
 std::span<const AtbValue> values_of(ReduceType);
+std::span<const AtbValue> values_of(IndexAddType);
+std::span<const AtbValue> values_of(ScatterReduction);
+std::span<const AtbValue> values_of(SamplingType);
 
 }  // namespace ait::graph

@@ -150,6 +150,9 @@ TEST(AtbParam, TablesGoByNumberWithoutGapsAndTwins) {
   expect_one_number_for_each_name(ReshapeKvCacheCfg::kCaches);
   expect_one_number_for_each_name(TransdataType::kUndefined);
   expect_one_number_for_each_name(ReduceType::kUndefined);
+  expect_one_number_for_each_name(IndexAddType::kUndefined);
+  expect_one_number_for_each_name(ScatterReduction::kNone);
+  expect_one_number_for_each_name(SamplingType::kUndefined);
 }
 
 TEST(AtbParam, OldDumpsHoldMembersWithoutTheirObject) {
