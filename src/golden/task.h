@@ -41,6 +41,7 @@ class Task {
   DType dtype(std::string_view name) const { return find(name)->tensor.dtype(); }
   const Shape& shape(std::string_view name) const;
   bool fractal(std::string_view name) const { return find(name)->fractal; }
+  const Tensor& tensor(std::string_view name) const { return find(name)->tensor; }
   Array values(std::string_view name) const;
   // Elements [first, first + count) of one that is large.
   void read(std::string_view name, size_t first, size_t count, std::vector<double>& out) const;

@@ -44,9 +44,12 @@ TEST(Product, OfShapesAroundTheSizesOfBlocks) {
       for (const size_t depth : {1, 191, 193}) expect_same(rows, depth, columns, false, true);
 }
 
-TEST(Product, OfMoreColumnsThanOneTaskTakes) {
+TEST(Product, LargerThanOneTaskTakes) {
   for (const bool turn : {false, true})
     for (const size_t rows : {2, 3, 12}) expect_same(rows, 37, 901, false, turn);
+  expect_same(110, 2 * 192 * 6 + 5, 30, true, true);  // deeper than one slab
+  expect_same(5, 3, 8192 + 25, false, true);          // and more than one part
+  expect_same(4096 + 9, 3, 25, true, false);
 }
 
 TEST(Product, OfMatricesWhoseStepsAreBothLarge) {
@@ -76,7 +79,7 @@ TEST(Product, NormsOfRowsAreTheirLengths) {
   const Matrix rows = row_major(data.data(), 300, 70);
   const Matrix strided = {data.data(), 150, 35, 140, 2};
   for (const Matrix& m : {rows, transposed(rows), strided}) {
-    const auto norms = row_norms(m, 0);
+    const auto norms = row_norms(m);
     ASSERT_EQ(norms.size(), m.rows);
     for (size_t i = 0; i < m.rows; ++i) {
       double squares = 0;
