@@ -27,7 +27,11 @@ struct Array {
   }
 };
 
-// All elements of a tensor of a real type.
+// So many zeros, in large pages where the system lends them: of many small ones the first touch
+// takes longer than all that is done with the numbers.
+std::vector<double> zeros(size_t count);
+
+// All elements of a tensor of a real type, on several threads.
 Array read_array(const TensorView& view);
 
 // FRACTAL_NZ cuts the columns of a matrix into pieces of `width` (16, of int8 32) and stores piece

@@ -19,6 +19,11 @@ Result<Expected> norm_rope_reshape(Task& task);
 std::vector<size_t> written_caches(graph::AtbParam& param);
 // elewise.cpp
 Result<Expected> elewise(Task& task);
+// linear.cpp
+Result<Expected> linear(Task& task);  // LinearQuantOperation, too
+std::vector<size_t> changed_by_linear(graph::AtbParam& param);
+Result<Expected> linear_sparse(Task& task);
+Result<Expected> matmul(Task& task);
 // move.cpp
 Result<Expected> gather(Task& task);
 Result<Expected> concat(Task& task);

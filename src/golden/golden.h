@@ -90,6 +90,9 @@ struct Output {
 
 struct Expected {
   std::vector<Output> outputs;
+  // The inputs whose values it is made of. One that the operation changes and that is not among
+  // them may as well have been recorded afterwards.
+  std::vector<size_t> read_inputs;
   std::vector<std::string> notes;  // what was inferred since the parameters do not say it
 };
 

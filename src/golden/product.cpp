@@ -6,61 +6,120 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <vector>
+#include <cmath>
 
 #include "base/parallel.h"
+#include "golden/array.h"
 #include "golden/product.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ait::golden::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<double>;
+using V = hn::Vec<D>;
 
-// The tile that stays in registers: rows of a, and vectors of columns of b.
+// The tile that stays in registers: rows of a, and vectors of columns of b. AVX2 and what is below
+// it have 16 registers, the others 32.
+#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3
 constexpr size_t kTileRows = 4;
+#else
+constexpr size_t kTileRows = 8;
+#endif
 constexpr size_t kTileVectors = 3;
 
+size_t tile_rows() { return kTileRows; }
 size_t tile_columns() { return kTileVectors * hn::Lanes(D()); }
 
-// Adds the product of one tile: `a` holds kTileRows numbers for each of `depth` steps, `b` a whole
-// row of the tile for each.
+// Adds the product of one tile to `out`, whose rows are `step` apart: `a` holds kTileRows numbers
+// for each of `depth` steps, `b` a whole row of the tile for each.
 void add_tile(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, size_t depth,
-              double* HWY_RESTRICT out) {
+              double* HWY_RESTRICT out, size_t step) {
   const D d;
   const size_t lanes = hn::Lanes(d);
-  hn::Vec<D> s00 = hn::Zero(d), s01 = s00, s02 = s00, s10 = s00, s11 = s00, s12 = s00;
-  hn::Vec<D> s20 = s00, s21 = s00, s22 = s00, s30 = s00, s31 = s00, s32 = s00;
+  V s00 = hn::Zero(d), s01 = s00, s02 = s00, s10 = s00, s11 = s00, s12 = s00;
+  V s20 = s00, s21 = s00, s22 = s00, s30 = s00, s31 = s00, s32 = s00;
+  V s40 = s00, s41 = s00, s42 = s00, s50 = s00, s51 = s00, s52 = s00;
+  V s60 = s00, s61 = s00, s62 = s00, s70 = s00, s71 = s00, s72 = s00;
   for (size_t k = 0; k < depth; ++k) {
-    const auto b0 = hn::LoadU(d, b);
-    const auto b1 = hn::LoadU(d, b + lanes);
-    const auto b2 = hn::LoadU(d, b + 2 * lanes);
-    const auto a0 = hn::Set(d, a[0]);
-    s00 = hn::MulAdd(a0, b0, s00);
-    s01 = hn::MulAdd(a0, b1, s01);
-    s02 = hn::MulAdd(a0, b2, s02);
-    const auto a1 = hn::Set(d, a[1]);
-    s10 = hn::MulAdd(a1, b0, s10);
-    s11 = hn::MulAdd(a1, b1, s11);
-    s12 = hn::MulAdd(a1, b2, s12);
-    const auto a2 = hn::Set(d, a[2]);
-    s20 = hn::MulAdd(a2, b0, s20);
-    s21 = hn::MulAdd(a2, b1, s21);
-    s22 = hn::MulAdd(a2, b2, s22);
-    const auto a3 = hn::Set(d, a[3]);
-    s30 = hn::MulAdd(a3, b0, s30);
-    s31 = hn::MulAdd(a3, b1, s31);
-    s32 = hn::MulAdd(a3, b2, s32);
+    const V b0 = hn::LoadU(d, b);
+    const V b1 = hn::LoadU(d, b + lanes);
+    const V b2 = hn::LoadU(d, b + 2 * lanes);
+    const auto add_row = [&](size_t row, V& s0, V& s1, V& s2) HWY_ATTR {
+      const V number = hn::Set(d, a[row]);
+      s0 = hn::MulAdd(number, b0, s0);
+      s1 = hn::MulAdd(number, b1, s1);
+      s2 = hn::MulAdd(number, b2, s2);
+    };
+    add_row(0, s00, s01, s02);
+    add_row(1, s10, s11, s12);
+    add_row(2, s20, s21, s22);
+    add_row(3, s30, s31, s32);
+    if constexpr (kTileRows == 8) {
+      add_row(4, s40, s41, s42);
+      add_row(5, s50, s51, s52);
+      add_row(6, s60, s61, s62);
+      add_row(7, s70, s71, s72);
+    }
     a += kTileRows;
     b += kTileVectors * lanes;
   }
-  const auto add = [&](size_t row, size_t vector, const hn::Vec<D>& sum) HWY_ATTR {
-    double* place = out + (row * kTileVectors + vector) * lanes;
-    hn::StoreU(hn::Add(hn::LoadU(d, place), sum), d, place);
+  const auto store_row = [&](size_t row, const V& s0, const V& s1, const V& s2) HWY_ATTR {
+    double* place = out + row * step;
+    hn::StoreU(hn::Add(hn::LoadU(d, place), s0), d, place);
+    hn::StoreU(hn::Add(hn::LoadU(d, place + lanes), s1), d, place + lanes);
+    hn::StoreU(hn::Add(hn::LoadU(d, place + 2 * lanes), s2), d, place + 2 * lanes);
   };
-  add(0, 0, s00), add(0, 1, s01), add(0, 2, s02);
-  add(1, 0, s10), add(1, 1, s11), add(1, 2, s12);
-  add(2, 0, s20), add(2, 1, s21), add(2, 2, s22);
-  add(3, 0, s30), add(3, 1, s31), add(3, 2, s32);
+  store_row(0, s00, s01, s02);
+  store_row(1, s10, s11, s12);
+  store_row(2, s20, s21, s22);
+  store_row(3, s30, s31, s32);
+  if constexpr (kTileRows == 8) {
+    store_row(4, s40, s41, s42);
+    store_row(5, s50, s51, s52);
+    store_row(6, s60, s61, s62);
+    store_row(7, s70, s71, s72);
+  }
+}
+
+// The sum of the products of neighbours.
+double dot(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, size_t count) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  size_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    s0 = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), s0);
+    s1 = hn::MulAdd(hn::LoadU(d, a + i + lanes), hn::LoadU(d, b + i + lanes), s1);
+    s2 = hn::MulAdd(hn::LoadU(d, a + i + 2 * lanes), hn::LoadU(d, b + i + 2 * lanes), s2);
+    s3 = hn::MulAdd(hn::LoadU(d, a + i + 3 * lanes), hn::LoadU(d, b + i + 3 * lanes), s3);
+  }
+  double sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  for (; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// out += factor * numbers.
+void add_scaled(double factor, const double* HWY_RESTRICT numbers, size_t count,
+                double* HWY_RESTRICT out) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  const V f = hn::Set(d, factor);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::MulAdd(f, hn::LoadU(d, numbers + i), hn::LoadU(d, out + i)), d, out + i);
+  for (; i < count; ++i) out[i] += factor * numbers[i];
+}
+
+// out += numbers * numbers, of each.
+void add_squares(const double* HWY_RESTRICT numbers, size_t count, double* HWY_RESTRICT out) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const V v = hn::LoadU(d, numbers + i);
+    hn::StoreU(hn::MulAdd(v, v, hn::LoadU(d, out + i)), d, out + i);
+  }
+  for (; i < count; ++i) out[i] += numbers[i] * numbers[i];
 }
 
 }  // namespace ait::golden::HWY_NAMESPACE
@@ -70,26 +129,120 @@ HWY_AFTER_NAMESPACE();
 namespace ait::golden {
 namespace {
 
+HWY_EXPORT(add_scaled);
+HWY_EXPORT(add_squares);
 HWY_EXPORT(add_tile);
+HWY_EXPORT(dot);
 HWY_EXPORT(tile_columns);
+HWY_EXPORT(tile_rows);
 
-using HWY_NAMESPACE::kTileRows;
-// What one thread takes: so many rows of a stay in its second-level cache, `kDepth` deep.
+// So deep are the tiles: a panel of b then lies in the first-level cache.
+constexpr size_t kDepth = 192;
+// So deep is what is laid out for tiles before threads wait for each other.
+constexpr size_t kSlabDepth = 6 * kDepth;
+// And so much of the result is done at once, which bounds the memory for it.
+constexpr size_t kPartRows = 4096;
+constexpr size_t kPartColumns = 8192;
+// What one task takes: rows of a that stay in the second-level cache, and panels of b that give it
+// enough to do.
 constexpr size_t kBlockRows = 96;
-constexpr size_t kDepth = 256;
+constexpr size_t kGroupPanels = 16;
+// With fewer rows than this it costs more to lay b out for tiles than to read it as it is.
+constexpr size_t kFewRows = 4;
+// Of b, that one task takes where there are few rows.
+constexpr size_t kStripColumns = 256;
 
 size_t round_up(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Numbers [first, first + depth) of the rows or columns of a matrix, `width` at a time side by side,
-// filled up with zeros: as a tile reads them.
-void pack(const Matrix& rows, size_t first_row, size_t row_count, size_t first, size_t depth,
-          size_t width, double* out) {
-  for (size_t group = 0; group < row_count; group += width)
-    for (size_t k = 0; k < depth; ++k)
-      for (size_t i = 0; i < width; ++i)
-        *out++ = group + i < row_count ? rows.at(first_row + group + i, first + k) : 0.0;
+// Numbers [first, first + depth) of `width` rows side by side, filled up with zeros where there are
+// fewer: as a tile reads them.
+void pack(const Matrix& rows, size_t first_row, size_t first, size_t depth, size_t width,
+          double* out) {
+  const size_t row_count = std::min(width, rows.rows - first_row);
+  if (row_count < width) std::fill(out, out + depth * width, 0.0);
+  const double* from = rows.data + first_row * rows.row_step + first * rows.column_step;
+  // Where a row lies in one piece, eight of its numbers are read at a time: a cache line.
+  constexpr size_t kRun = 8;
+  const size_t run = rows.column_step == 1 ? kRun : 1;
+  for (size_t k = 0; k < depth; k += run)
+    for (size_t i = 0; i < row_count; ++i)
+      for (size_t j = k; j < std::min(k + run, depth); ++j)
+        out[j * width + i] = from[i * rows.row_step + j * rows.column_step];
+}
+
+// One tile of the result, of which only `rows` x `columns` are there.
+void add_to_result(const double* a, const double* b, size_t depth, size_t rows, size_t columns,
+                   double* out, size_t step) {
+  const size_t height = HWY_DYNAMIC_DISPATCH(tile_rows)();
+  const size_t width = HWY_DYNAMIC_DISPATCH(tile_columns)();
+  if (height <= rows && width <= columns) {
+    HWY_DYNAMIC_DISPATCH(add_tile)(a, b, depth, out, step);
+    return;
+  }
+  std::vector<double> whole(height * width, 0.0);
+  HWY_DYNAMIC_DISPATCH(add_tile)(a, b, depth, whole.data(), width);
+  for (size_t r = 0; r < std::min(height, rows); ++r)
+    for (size_t c = 0; c < std::min(width, columns); ++c) out[r * step + c] += whole[r * width + c];
+}
+
+// Adds a * b to `out`, whose rows are `step` apart.
+void add_product(const Matrix& a, const Matrix& b, double* out, size_t step) {
+  const size_t height = HWY_DYNAMIC_DISPATCH(tile_rows)();
+  const size_t width = HWY_DYNAMIC_DISPATCH(tile_columns)();
+  const size_t deepest = std::min(kSlabDepth, a.columns);
+  std::vector<double> tiles = zeros(round_up(a.rows, height) * deepest);
+  std::vector<double> panels = zeros(round_up(b.columns, width) * deepest);
+  const Matrix by_column = transposed(b);
+  const size_t tile_count = (a.rows + height - 1) / height;
+  const size_t panel_count = (b.columns + width - 1) / width;
+  const size_t blocks = (a.rows + kBlockRows - 1) / kBlockRows;
+  const size_t groups = (panel_count + kGroupPanels - 1) / kGroupPanels;
+  for (size_t first = 0; first < a.columns; first += kSlabDepth) {
+    const size_t slab = std::min(kSlabDepth, a.columns - first);
+    parallel_for(tile_count + panel_count, 0, [&](size_t i) {
+      if (i < tile_count)
+        pack(a, i * height, first, slab, height, tiles.data() + i * height * slab);
+      else
+        pack(by_column, (i - tile_count) * width, first, slab, width,
+             panels.data() + (i - tile_count) * width * slab);
+    });
+    parallel_for(blocks * groups, 0, [&](size_t task) {
+      const size_t first_row = task % blocks * kBlockRows;
+      const size_t last_row = std::min(first_row + kBlockRows, a.rows);
+      const size_t first_column = task / blocks * kGroupPanels * width;
+      const size_t last_column = std::min(first_column + kGroupPanels * width, b.columns);
+      for (size_t k = 0; k < slab; k += kDepth)
+        for (size_t column = first_column; column < last_column; column += width)
+          for (size_t row = first_row; row < last_row; row += height)
+            add_to_result(tiles.data() + row * slab + k * height,
+                          panels.data() + column * slab + k * width, std::min(kDepth, slab - k),
+                          a.rows - row, b.columns - column, out + row * step + column, step);
+    });
+  }
+}
+
+void multiply_few_rows(const Matrix& a, const Matrix& b, double* out) {
+  // Rows in one piece, whatever a is.
+  std::vector<double> rows(a.rows * a.columns);
+  for (size_t i = 0; i < a.rows; ++i)
+    for (size_t k = 0; k < a.columns; ++k) rows[i * a.columns + k] = a.at(i, k);
+  const size_t columns = b.columns;
+  parallel_for((columns + kStripColumns - 1) / kStripColumns, 0, [&](size_t strip) {
+    const size_t first = strip * kStripColumns;
+    const size_t count = std::min(kStripColumns, columns - first);
+    if (b.row_step == 1) {  // its columns lie in one piece
+      for (size_t j = first; j < first + count; ++j)
+        for (size_t i = 0; i < a.rows; ++i)
+          out[i * columns + j] = HWY_DYNAMIC_DISPATCH(dot)(rows.data() + i * a.columns,
+                                                           b.data + j * b.column_step, a.columns);
+      return;
+    }
+    for (size_t k = 0; k < a.columns; ++k)
+      for (size_t i = 0; i < a.rows; ++i) HWY_DYNAMIC_DISPATCH(add_scaled)
+    (rows[i * a.columns + k], b.data + k * b.row_step + first, count, out + i * columns + first);
+  });
 }
 
 }  // namespace
@@ -104,38 +257,41 @@ void multiply_plainly(const Matrix& a, const Matrix& b, double* out) {
 }
 
 void multiply(const Matrix& a, const Matrix& b, double* out, size_t threads) {
+  if (threads != 0) return with_threads(threads, [&] { multiply(a, b, out, 0); });
   const size_t columns = b.columns;
-  const size_t width = HWY_DYNAMIC_DISPATCH(tile_columns)();
   std::fill(out, out + a.rows * columns, 0.0);
-  std::vector<double> packed(round_up(columns, width) * std::min(kDepth, a.columns));
-  const size_t blocks = (a.rows + kBlockRows - 1) / kBlockRows;
-  const size_t panels = (columns + width - 1) / width;
-  for (size_t first = 0; first < a.columns; first += kDepth) {
-    const size_t depth = std::min(kDepth, a.columns - first);
-    const Matrix by_column = transposed(b);
-    parallel_for(panels, threads, [&](size_t panel) {
-      const size_t column = panel * width;
-      pack(by_column, column, std::min(width, columns - column), first, depth, width,
-           packed.data() + column * depth);
-    });
-    parallel_for(blocks, threads, [&](size_t block) {
-      const size_t row = block * kBlockRows;
-      const size_t rows = std::min(kBlockRows, a.rows - row);
-      std::vector<double> mine(round_up(rows, kTileRows) * depth);
-      pack(a, row, rows, first, depth, kTileRows, mine.data());
-      std::vector<double> sums(kTileRows * width);
-      for (size_t panel = 0; panel < panels; ++panel)
-        for (size_t i = 0; i < rows; i += kTileRows) {
-          std::fill(sums.begin(), sums.end(), 0.0);
-          HWY_DYNAMIC_DISPATCH(add_tile)
-          (mine.data() + i * depth, packed.data() + panel * width * depth, depth, sums.data());
-          const size_t wide = std::min(width, columns - panel * width);
-          for (size_t r = 0; r < std::min(kTileRows, rows - i); ++r)
-            for (size_t c = 0; c < wide; ++c)
-              out[(row + i + r) * columns + panel * width + c] += sums[r * width + c];
-        }
-    });
-  }
+  if (a.rows == 0 || columns == 0 || a.columns == 0) return;
+  if (a.rows < kFewRows && (b.row_step == 1 || b.column_step == 1))
+    return multiply_few_rows(a, b, out);
+  for (size_t row = 0; row < a.rows; row += kPartRows)
+    for (size_t column = 0; column < columns; column += kPartColumns) {
+      const Matrix some_rows = {a.data + row * a.row_step, std::min(kPartRows, a.rows - row),
+                                a.columns, a.row_step, a.column_step};
+      const Matrix some_columns = {b.data + column * b.column_step, b.rows,
+                                   std::min(kPartColumns, columns - column), b.row_step,
+                                   b.column_step};
+      add_product(some_rows, some_columns, out + row * columns + column, columns);
+    }
+}
+
+std::vector<double> row_norms(const Matrix& m) {
+  std::vector<double> squares(m.rows, 0.0);
+  parallel_for((m.rows + kStripColumns - 1) / kStripColumns, 0, [&](size_t strip) {
+    const size_t first = strip * kStripColumns;
+    const size_t last = std::min(first + kStripColumns, m.rows);
+    if (m.column_step == 1)
+      for (size_t i = first; i < last; ++i) {
+        const double* row = m.data + i * m.row_step;
+        squares[i] = HWY_DYNAMIC_DISPATCH(dot)(row, row, m.columns);
+      }
+    else if (m.row_step == 1)
+      for (size_t k = 0; k < m.columns; ++k) HWY_DYNAMIC_DISPATCH(add_squares)
+    (m.data + k * m.column_step + first, last - first, squares.data() + first);
+    else for (size_t i = first; i < last; ++i) for (size_t k = 0; k < m.columns; ++k) squares[i] +=
+        m.at(i, k) * m.at(i, k);
+  });
+  for (double& value : squares) value = std::sqrt(value);
+  return squares;
 }
 
 }  // namespace ait::golden

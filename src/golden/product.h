@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 namespace ait::golden {
 
@@ -27,8 +28,12 @@ inline Matrix transposed(const Matrix& m) {
 // loop, which is the definition.
 void multiply_plainly(const Matrix& a, const Matrix& b, double* out);
 
-// The same in blocks on vectors and several threads (0: all cores). The result does not depend on
-// their number.
+// The same in blocks on vectors and several threads (0: all that an outer with_threads allows). The
+// result does not depend on their number.
 void multiply(const Matrix& a, const Matrix& b, double* out, size_t threads);
+
+// The Euclidean length of each row. Those of a's rows and b's columns bound the sums of magnitudes
+// in their product (Cauchy and Schwarz).
+std::vector<double> row_norms(const Matrix& m);
 
 }  // namespace ait::golden

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/parallel.h"
 #include "golden/families.h"
 #include "golden/golden.h"
 #include "golden/rounding.h"
@@ -38,6 +39,10 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"IndexAddOperation", index_add, inputs<0>},
     {"KvCacheOperation", kv_cache, inputs<2>},
     {"LayerNormOperation", layer_norm},
+    {"LinearOperation", linear, changed_by_linear},
+    {"LinearQuantOperation", linear},
+    {"LinearSparseOperation", linear_sparse},
+    {"MatmulOperation", matmul},
     {"NonzeroOperation", nonzero},
     {"NormRopeReshapeOperation", norm_rope_reshape, inputs<6>},
     {"OnehotOperation", onehot},
@@ -77,7 +82,8 @@ Result<Expected> compute(const Operation& operation, const Limits& limits) {
   if (entry == nullptr)
     return fail(Error(ErrorCode::kUnsupported)
                 << printable(operation.type) << ": operation type not supported");
-  auto expected = entry->golden(task);
+  Result<Expected> expected = fail(Error(ErrorCode::kUnsupported));
+  with_threads(limits.threads, [&] { expected = entry->golden(task); });
   // A parameter that was not understood makes everything after it worthless.
   if (const auto read = task.param().finish(); !read)
     return fail(task.contradiction(read.error().message()));

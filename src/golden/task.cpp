@@ -66,11 +66,19 @@ const Shape& Task::shape(std::string_view name) const {
 
 Array Task::values(std::string_view name) const {
   const Given* given = find(name);
-  return given == nullptr ? Array{{0}, {}} : read_array(given->tensor.view());
+  return given == nullptr ? Array{{0}, {}} : read_array(looked_at(*given).view());
+}
+
+const Tensor& Task::tensor(std::string_view name) const { return looked_at(*find(name)); }
+
+const Tensor& Task::looked_at(const Given& given) const {
+  for (size_t i = 0; i < read_.size(); ++i)
+    if (operation_.inputs[i] && &*operation_.inputs[i] == &given) read_[i] = true;
+  return given.tensor;
 }
 
 void Task::read(std::string_view name, size_t first, size_t count, std::vector<double>& out) const {
-  metrics::read_elements(find(name)->tensor.view(), first, count, out);
+  metrics::read_elements(looked_at(*find(name)).view(), first, count, out);
 }
 
 size_t Task::input_count() const {
@@ -90,7 +98,7 @@ DType Task::output_type(size_t output, DType otherwise) const {
 
 void Task::multiply(const Matrix& a, const Matrix& b, double* out) const {
   if (limits_.reference_loops) return multiply_plainly(a, b, out);
-  golden::multiply(a, b, out, limits_.threads);
+  golden::multiply(a, b, out, 0);
 }
 
 Result<void> Task::make_room(size_t elements, size_t copies) {
@@ -104,7 +112,10 @@ Result<void> Task::make_room(size_t elements, size_t copies) {
 }
 
 Result<Expected> Task::give(std::vector<Output> outputs) {
-  return Expected{std::move(outputs), std::move(notes_)};
+  Expected expected{std::move(outputs), {}, std::move(notes_)};
+  for (size_t i = 0; i < read_.size(); ++i)
+    if (read_[i]) expected.read_inputs.push_back(i);
+  return expected;
 }
 
 Error Task::no_golden(std::string_view what) const {

@@ -9,6 +9,7 @@
 //   }
 #pragma once
 
+#include <atomic>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -41,7 +42,7 @@ class Task {
   DType dtype(std::string_view name) const { return find(name)->tensor.dtype(); }
   const Shape& shape(std::string_view name) const;
   bool fractal(std::string_view name) const { return find(name)->fractal; }
-  const Tensor& tensor(std::string_view name) const { return find(name)->tensor; }
+  const Tensor& tensor(std::string_view name) const;
   Array values(std::string_view name) const;
   // Elements [first, first + count) of one that is large.
   void read(std::string_view name, size_t first, size_t count, std::vector<double>& out) const;
@@ -69,6 +70,7 @@ class Task {
 
  private:
   const Given* find(std::string_view name) const;
+  const Tensor& looked_at(const Given& given) const;
 
   const Operation& operation_;
   const Limits& limits_;
@@ -77,6 +79,9 @@ class Task {
   std::vector<std::string_view> names_;
   std::vector<std::string> notes_;
   size_t doubles_ = 0;
+  // Which of the operation's own inputs somebody looked at; several threads may at once.
+  mutable std::vector<std::atomic<bool>> read_ =
+      std::vector<std::atomic<bool>>(operation_.inputs.size());
 };
 
 // What float32 sums of `length` products explain, whose magnitudes add up to `magnitudes`.

@@ -39,7 +39,9 @@ Distance distance_of(const golden::Output& expected, size_t form, const std::vec
     // A value beyond the largest of the type is infinite there, and both are right near the edge.
     const double g = golden[i];
     const double rounded = golden::round_to(dtype, g);
-    if (actual[i] == g || actual[i] == rounded || same_non_finite(actual[i], rounded)) continue;
+    if (actual[i] == g || actual[i] == rounded || same_non_finite(actual[i], rounded) ||
+        golden::is_tied(expected, i, actual[i]))
+      continue;
     const double bound = golden::bound(expected, i, dtype, form);
     const double error = std::abs(actual[i] - g);
     const double used = error <= bound ? error / bound
@@ -167,11 +169,54 @@ std::optional<Standard> standard_of(DType dtype) {
   }
 }
 
-void measure(const golden::Output& expected, const TensorView& actual, const Metrics& metrics,
-             CheckRow& row) {
+namespace {
+
+// The elements that the golden speaks of.
+std::vector<double> elements_of(const golden::Output& expected, const TensorView& actual) {
   std::vector<double> found;
-  metrics::read_elements(actual, 0, actual.elements, found);
-  found.resize(actual.elements);
+  if (!expected.part) {
+    metrics::read_elements(actual, 0, actual.elements, found);
+    found.resize(actual.elements);
+    return found;
+  }
+  const size_t count = expected.part->stretch_elements;
+  std::vector<double> stretch;
+  for (const size_t start : expected.part->starts) {
+    metrics::read_elements(actual, start, count, stretch);
+    found.insert(found.end(), stretch.begin(), stretch.begin() + static_cast<ptrdiff_t>(count));
+  }
+  return found;
+}
+
+// How many elements beside the part that is written have changed.
+size_t changed_beside(const golden::Part& part, const TensorView& actual,
+                      const TensorView& before) {
+  constexpr size_t kBlock = size_t{1} << 16;
+  std::vector<double> now, then;
+  size_t changed = 0;
+  size_t next = 0;
+  const auto compare = [&](size_t first, size_t end) {
+    for (; first < end; first += kBlock) {
+      const size_t count = std::min(kBlock, end - first);
+      metrics::read_elements(actual, first, count, now);
+      metrics::read_elements(before, first, count, then);
+      for (size_t i = 0; i < count; ++i)
+        changed += now[i] != then[i] && !(std::isnan(now[i]) && std::isnan(then[i]));
+    }
+  };
+  for (const size_t start : part.starts) {
+    compare(next, start);
+    next = start + part.stretch_elements;
+  }
+  compare(next, actual.elements);
+  return changed;
+}
+
+}  // namespace
+
+void measure(const golden::Output& expected, const TensorView& actual,
+             const std::optional<Tensor>& before, const Metrics& metrics, CheckRow& row) {
+  const std::vector<double> found = elements_of(expected, actual);
   // The form that it agrees with best is the one that its device gives.
   size_t form = 0;
   Distance distance = distance_of(expected, 0, found, actual.dtype);
@@ -187,7 +232,8 @@ void measure(const golden::Output& expected, const TensorView& actual, const Met
   Values values;
   for (size_t i = 0; i < found.size(); ++i) {
     if (!expected.undefined.empty() && expected.undefined[i]) continue;
-    values.golden.push_back(golden::round_to(actual.dtype, golden[i]));
+    const bool tied = golden::is_tied(expected, i, found[i]);
+    values.golden.push_back(tied ? found[i] : golden::round_to(actual.dtype, golden[i]));
     values.actual.push_back(found[i]);
   }
   if (distance.of_bound > 0) {
@@ -206,6 +252,15 @@ void measure(const golden::Output& expected, const TensorView& actual, const Met
   judge(values, *row.standard, metrics, row);
   row.verdict =
       *row.relative_rate_percent >= row.standard->rate_percent ? Verdict::kPass : Verdict::kFailed;
+  if (!expected.part) return;
+  if (!before) {
+    row.reasons.emplace_back("input dumped after in-place write: only what it wrote was compared");
+  } else if (const size_t changed = changed_beside(*expected.part, actual, before->view());
+             changed > 0) {
+    row.verdict = Verdict::kFailed;
+    row.of_bound = std::numeric_limits<double>::infinity();
+    row.reasons.push_back("changed beside what it writes: " + std::to_string(changed));
+  }
 }
 
 }  // namespace ait::opcheck

@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -38,9 +39,54 @@ void expect_same(size_t rows, size_t depth, size_t columns, bool turn_a, bool tu
 }
 
 TEST(Product, OfShapesAroundTheSizesOfBlocks) {
-  for (const size_t rows : {1, 3, 4, 5, 95, 97, 193})
+  for (const size_t rows : {1, 3, 4, 5, 7, 8, 9, 95, 97, 193})
     for (const size_t columns : {1, 7, 24, 25, 50})
-      for (const size_t depth : {1, 255, 257}) expect_same(rows, depth, columns, false, true);
+      for (const size_t depth : {1, 191, 193}) expect_same(rows, depth, columns, false, true);
+}
+
+TEST(Product, LargerThanOneTaskTakes) {
+  for (const bool turn : {false, true})
+    for (const size_t rows : {2, 3, 12}) expect_same(rows, 37, 901, false, turn);
+  expect_same(110, 2 * 192 * 6 + 5, 30, true, true);  // deeper than one slab
+  expect_same(5, 3, 8192 + 25, false, true);          // and more than one part
+  expect_same(4096 + 9, 3, 25, true, false);
+}
+
+TEST(Product, OfMatricesWhoseStepsAreBothLarge) {
+  const auto data = random_numbers(2 * 30 * 20, 3);
+  const Matrix a = {data.data(), 9, 20, 40, 2};  // every other number
+  const Matrix b = {data.data() + 1, 20, 15, 2, 40};
+  std::vector<double> plain(9 * 15);
+  std::vector<double> fast(9 * 15);
+  multiply_plainly(a, b, plain.data());
+  multiply(a, b, fast.data(), 0);
+  for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(plain[i], fast[i], 1e-12) << i;
+  multiply({data.data(), 2, 20, 40, 2}, b, fast.data(), 0);
+  for (size_t i = 0; i < 30; ++i) ASSERT_NEAR(plain[i], fast[i], 1e-12) << i;
+}
+
+TEST(Product, KeepsWhatIsNotFiniteInItsRow) {
+  std::vector<double> a(9 * 5, 1.0);
+  a[3] = std::numeric_limits<double>::infinity();
+  const std::vector<double> b(5 * 30, 1.0);
+  std::vector<double> out(9 * 30);
+  multiply(row_major(a.data(), 9, 5), row_major(b.data(), 5, 30), out.data(), 0);
+  for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(std::isinf(out[i]), i < 30) << i;
+}
+
+TEST(Product, NormsOfRowsAreTheirLengths) {
+  const auto data = random_numbers(300 * 70, 4);
+  const Matrix rows = row_major(data.data(), 300, 70);
+  const Matrix strided = {data.data(), 150, 35, 140, 2};
+  for (const Matrix& m : {rows, transposed(rows), strided}) {
+    const auto norms = row_norms(m);
+    ASSERT_EQ(norms.size(), m.rows);
+    for (size_t i = 0; i < m.rows; ++i) {
+      double squares = 0;
+      for (size_t k = 0; k < m.columns; ++k) squares += m.at(i, k) * m.at(i, k);
+      ASSERT_NEAR(norms[i], std::sqrt(squares), 1e-12) << i;
+    }
+  }
 }
 
 TEST(Product, OfNothingIsZeroOrNothing) {

@@ -27,7 +27,7 @@ golden::Output output(std::vector<double> values, double slack = 1e-9) {
 
 CheckRow checked(const golden::Output& expected, const std::vector<float>& actual) {
   CheckRow row;
-  measure(expected, floats(actual)->view(), {true, true, true}, row);
+  measure(expected, floats(actual)->view(), std::nullopt, {true, true, true}, row);
   return row;
 }
 
@@ -82,10 +82,42 @@ TEST(Measure, LeavesOutWhatTheDefinitionLeavesOpen) {
   EXPECT_FALSE(row.is_outside_bound());
 }
 
+// A cache of six of which one stretch of two is written.
+TEST(Measure, ComparesWhatIsWrittenAndSeesChangesBesideIt) {
+  golden::Output expected = output({7, 8}, 0);
+  expected.slack.clear();
+  expected.shape = {6};
+  expected.part = golden::Part{2, 2, {3}};
+  const auto before = floats({0, 1, 2, 3, 4, 5});
+  const auto verdict = [&](const std::vector<float>& actual) {
+    CheckRow row;
+    measure(expected, floats(actual)->view(), *before, {}, row);
+    return row;
+  };
+  EXPECT_EQ(verdict({0, 1, 2, 7, 8, 5}).verdict, Verdict::kPass);
+  EXPECT_EQ(verdict({0, 1, 2, 7, 8, 5}).reasons.size(), 0u);
+  EXPECT_EQ(verdict({0, 1, 2, 7, 9, 5}).verdict, Verdict::kFailed);
+  const CheckRow beside = verdict({0, 9, 2, 7, 8, 9});
+  EXPECT_EQ(beside.verdict, Verdict::kFailed);
+  EXPECT_THAT(beside.reasons, ElementsAre("changed beside what it writes: 2"));
+  CheckRow alone;
+  measure(expected, floats({9, 9, 9, 7, 8, 9})->view(), std::nullopt, {}, alone);
+  EXPECT_EQ(alone.verdict, Verdict::kPass);
+  EXPECT_THAT(alone.reasons[0], ::testing::StartsWith("input dumped after in-place write"));
+}
+
+TEST(Measure, TakesAnyOfEqualPlaces) {
+  golden::Output expected = output({1, 2}, 0);
+  expected.ties = {{1, 4}};
+  expected.tie_of = {0, golden::Output::kNoTie};
+  EXPECT_EQ(checked(expected, {4, 2}).verdict, Verdict::kPass);
+  EXPECT_EQ(checked(expected, {3, 2}).verdict, Verdict::kFailed);
+}
+
 TEST(Measure, LetsSmallIntegersBeOffByOne) {
   const auto tensor = make_tensor(DType::kInt8, {3}, std::vector<int8_t>{10, 21, 32});
   CheckRow row;
-  measure(output({10, 20, 30}, 0), tensor->view(), {}, row);
+  measure(output({10, 20, 30}, 0), tensor->view(), std::nullopt, {}, row);
   EXPECT_NEAR(*row.relative_rate_percent, 200.0 / 3, 1e-9);
   EXPECT_EQ(row.verdict, Verdict::kFailed);
   EXPECT_FALSE(row.absolute_rate_percent) << "not asked for";

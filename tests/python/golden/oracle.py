@@ -26,6 +26,17 @@ def numbers(tensor):
     return tensor.double().numpy() if isinstance(tensor, torch.Tensor) else np.asarray(tensor, float)
 
 
+def to_fractal(matrices, width):
+    """[b, m, n] or [m, n] as FRACTAL_NZ stores it, filled up with zeros."""
+    rows, columns = matrices.shape[-2:]
+    filled = torch.zeros(
+        matrices.reshape(-1, rows, columns).shape[0], -(-rows // 16) * 16, -(-columns // width) * width
+    )
+    filled = filled.to(matrices.dtype)
+    filled[:, :rows, :columns] = matrices
+    return filled.reshape(*filled.shape[:2], -1, width).transpose(1, 2).contiguous()
+
+
 def assert_agrees(expected, oracle, tolerance=1e-12):
     """The golden's values are the oracle's."""
     oracle = numbers(oracle)
@@ -46,7 +57,8 @@ def share(expected, result, dtype=None):
     best = np.inf
     for form, values in (expected.forms or {None: expected.values}).items():
         bound = expected.bound(dtype, form)
-        error = np.array(np.abs(result - values))
+        with np.errstate(invalid="ignore"):  # infinity less infinity, which the next line knows
+            error = np.array(np.abs(result - values))
         error[(values == result) | (np.isnan(values) & np.isnan(result))] = 0
         for place, set_of_equals in expected.ties.items():
             error.flat[place] = 0 if result.flat[place] in set_of_equals else error.flat[place]
@@ -68,4 +80,15 @@ def assert_caught(expected, result, dtype=None, by=1.0):
     assert used > by, f"a wrong kernel uses only {used:.3g} of the bound"
 
 
-__all__ = ["FLOATS", "assert_agrees", "assert_caught", "assert_sound", "golden", "normal", "numbers", "share", "whole"]
+__all__ = [
+    "FLOATS",
+    "assert_agrees",
+    "assert_caught",
+    "assert_sound",
+    "golden",
+    "normal",
+    "numbers",
+    "share",
+    "to_fractal",
+    "whole",
+]
