@@ -12,7 +12,7 @@ struct Alias {
   std::string_view command = {};  // only under this one, where two commands give it different names
 };
 
-constexpr std::array<Alias, 20> kAliases = {{
+constexpr std::array<Alias, 21> kAliases = {{
     {"-gp", "--golden-path"},
     {"-mp", "--my-path"},
     {"-mf", "--op-mapping-file"},
@@ -29,6 +29,7 @@ constexpr std::array<Alias, 20> kAliases = {{
     {"-time", "--save-time"},
     {"-tiling", "--save-tiling"},
     {"-device", "--device-id"},
+    {"-seed", "--seed"},
     {"-metric", "--precision-metric"},
     {"--metric", "--precision-metric"},
     {"-rerun", "--atb-rerun"},

@@ -53,6 +53,10 @@ class AppOptions : public OptionSet {
                   const std::string& help) override {
     add(names, value, meta, help);
   }
+  void add_optional(const std::string& names, std::string& value, const std::string& bare,
+                    const std::string& meta, const std::string& help) override {
+    add(names, value, meta, help)->expected(0, 1)->default_str(bare);
+  }
   void add_required(const std::string& names, std::string& value, const std::string& meta,
                     const std::string& help) override {
     add(names, value, meta, help)->required();

@@ -39,6 +39,10 @@ class DumpCommand : public CommandOf<DumpOptions> {
     set.add_option("--save-tensor-part", words_.part, "N",
                    "0 inputs, 1 outputs, 2 both; 2 if not given");
     set.add_option("--device-id", words_.device, "N", "only this device; all if not given");
+    set.group("How");
+    set.add_optional("--seed", words_.seed, kDefaultSeed, "[N]",
+                     "make the command deterministic, as far as its libraries offer\n"
+                     "that; 2024 where N is not given");
     set.group("Output");
     set.add_option("-o,--output", o.output, "DIR",
                    "folder in which ait_dump is made; the current one if not\ngiven");

@@ -142,6 +142,17 @@ Result<int> parse_int(std::string_view option, const std::string& word, int last
   return number;
 }
 
+// Of Python's hashes, too, which take no other.
+Result<uint32_t> parse_seed(const std::string& word) {
+  uint32_t number = 0;
+  const char* end = word.data() + word.size();
+  const auto read = std::from_chars(word.data(), end, number);
+  if (read.ec != std::errc() || read.ptr != end)
+    return fail(wrong("-seed") << "can not convert '" << printable(word)
+                               << "' to int: give a number from 0 to " << UINT32_MAX);
+  return number;
+}
+
 Result<std::vector<std::string>> parse_types(const std::vector<std::string>& words) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& type) {
@@ -196,6 +207,7 @@ Result<DumpOptions> understand_dump(const DumpWords& words) {
   if (!words.device.empty())
     take(options.device,
          parse_int("-device", words.device, INT_MAX, "give the number of one device"));
+  if (!words.seed.empty()) take(options.seed, parse_seed(words.seed));
   if (!all_right) return fail(problem);
   return out;
 }

@@ -37,9 +37,11 @@ struct DumpWords {
   std::string time = "1";
   std::string part = "2";
   std::string device;
+  std::string seed;
   DumpOptions rest;  // what needs no understanding
 };
 
+inline constexpr const char* kDefaultSeed = "2024";
 inline constexpr const char* kDumpTypes = "model, layer, op, kernel, tensor, cpu_profiling, onnx";
 
 // kUsage, naming the option.

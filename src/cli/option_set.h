@@ -26,6 +26,9 @@ class OptionSet {
   // is one there, too.
   virtual void add_option(const std::string& names, std::string& value, const std::string& meta,
                           const std::string& help) = 0;
+  // The same, but it may stand without a value, and then means `bare`.
+  virtual void add_optional(const std::string& names, std::string& value, const std::string& bare,
+                            const std::string& meta, const std::string& help) = 0;
   virtual void add_required(const std::string& names, std::string& value, const std::string& meta,
                             const std::string& help) = 0;
   virtual void add_choice(const std::string& names, std::string& value,

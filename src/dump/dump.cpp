@@ -61,6 +61,7 @@ class Dump {
       ask_torch_probe(outcome_.options, output_, plan_.environment);
     else
       ask_atb_probe(outcome_.options, output_, start, plan_.environment);
+    ask_for_determinism(outcome_.options, plan_.environment);
     auto end = run_recording(plan_, scratch_.path(), start);
     if (!end) return fail(end.error());
     outcome_.end = std::move(*end);

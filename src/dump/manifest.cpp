@@ -50,6 +50,7 @@ JsonObject options_object(const Options& o) {
       .set("save_tiling", o.tiling)
       .set("save_tensor_part", int64_t{o.part})
       .set("device_id", o.device ? Json(int64_t{*o.device}) : Json(Cell()))
+      .set("seed", o.seed ? Json(uint64_t{*o.seed}) : Json(Cell()))
       .set("dry_run", o.dry_run);
 }
 

@@ -28,6 +28,7 @@ struct Options {
   int part = 2;  // 0 inputs, 1 outputs, 2 both
   std::string output = ".";
   std::optional<int> device;
+  std::optional<uint32_t> seed;  // for a command that computes the same every time
   std::string log_level = "info";
   bool dry_run = false;
 

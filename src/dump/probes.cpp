@@ -133,6 +133,16 @@ void ask_torch_probe(const Options& o, const std::string& output,
       .set("AIT_TORCH_TENSOR_PART", std::to_string(o.part));
   if (!o.operation_name.empty()) environment.set("AIT_TORCH_MODULE_LIST", o.operation_name);
   if (o.device) environment.set("AIT_TORCH_DEVICE_ID", std::to_string(*o.device));
+  if (o.seed) environment.set("AIT_TORCH_SEED", std::to_string(*o.seed));
+}
+
+void ask_for_determinism(const Options& options, launch::Environment& environment) {
+  if (!options.seed) return;
+  environment.set("LCCL_DETERMINISTIC", "1")
+      .set("HCCL_DETERMINISTIC", "true")
+      .set("ATB_MATMUL_SHUFFLE_K_ENABLE", "0")
+      .set("ATB_LLM_LCOC_ENABLE", "0")
+      .set("PYTHONHASHSEED", std::to_string(*options.seed));
 }
 
 }  // namespace ait::dump

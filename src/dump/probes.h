@@ -22,4 +22,7 @@ Result<void> prepend_torch_startup(RecordingPlan& plan);
 void ask_torch_probe(const Options& options, const std::string& output,
                      launch::Environment& environment);
 
+// Asks libraries to compute the same every time, where `options` has a seed.
+void ask_for_determinism(const Options& options, launch::Environment& environment);
+
 }  // namespace ait::dump

@@ -75,6 +75,8 @@ class Splitter {
     return at_++ < text_.size();
   }
 
+  bool next_is(char c) const { return at_ < text_.size() && text_[at_] == c; }
+
   // How to call what only a shell understands; "" for everything else.
   std::string_view shell_only(char c) const {
     switch (c) {
@@ -83,9 +85,9 @@ class Splitter {
       case '<':
         return "< (redirection)";
       case '|':
-        return "| (a pipe)";
+        return next_is('|') ? "|| (a second command)" : "| (a pipe)";
       case '&':
-        return "& (running in the background)";
+        return next_is('&') ? "&& (a second command)" : "& (running in the background)";
       case ';':
         return "; (a second command)";
       case '`':
@@ -93,7 +95,7 @@ class Splitter {
       case '\n':
         return "a line end (a second command)";
       case '$':
-        return at_ < text_.size() && text_[at_] == '(' ? "$( (a command's output)" : "";
+        return next_is('(') ? "$( (a command's output)" : "";
       default:
         return {};
     }

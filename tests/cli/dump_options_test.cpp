@@ -155,6 +155,18 @@ TEST(DumpOptions, RefuseOtherBadValues) {
   EXPECT_THAT(refusal({"-l", "loud"}), HasSubstr("critical"));
 }
 
+TEST(DumpOptions, TakeASeedWithAndWithoutItsNumber) {
+  EXPECT_EQ(dump({}).seed, std::nullopt);
+  EXPECT_EQ(dump({"-seed"}).seed, 2024U);
+  EXPECT_EQ(dump({"-seed", "-sd"}).seed, 2024U);
+  EXPECT_TRUE(dump({"-seed", "-sd"}).only_description);
+  EXPECT_EQ(dump({"-seed", "7"}).seed, 7U);
+  EXPECT_EQ(dump({"--seed=0"}).seed, 0U);
+  EXPECT_EQ(dump({"-seed", "4294967295", "-o", "x"}).seed, UINT32_MAX);
+  for (const char* value : {"x", "1.5", "-1", "4294967296", "7x"})
+    EXPECT_THAT(refusal({"--seed=" + std::string(value)}), HasSubstr("can not convert")) << value;
+}
+
 TEST(DumpOptions, TakeEverySpellingOfABool) {
   for (const char* yes : {"yes", "True", "T", "y", "1"})
     EXPECT_TRUE(dump({"-child", yes}).children) << yes;

@@ -63,6 +63,22 @@ def test_the_defaults_as_variables(tmp_path):
     assert found | expected == found
 
 
+@pytest.mark.parametrize("words, seed", [(["-seed"], "2024"), (["-seed", "7"], "7"), (["--seed", "0", "-sd"], "0")])
+def test_a_seed_asks_for_determinism(tmp_path, words, seed):
+    found = environment_of(tmp_path, *words)
+    expected = {
+        "LCCL_DETERMINISTIC": "1", "HCCL_DETERMINISTIC": "true", "ATB_MATMUL_SHUFFLE_K_ENABLE": "0",
+        "ATB_LLM_LCOC_ENABLE": "0", "PYTHONHASHSEED": seed,
+    }  # fmt: skip
+    assert found | expected == found
+    manifest = json.loads((tmp_path / "out/ait_dump/manifest.json").read_text())
+    assert manifest["options"]["seed"] == int(seed)
+
+
+def test_without_a_seed_the_command_is_asked_for_nothing(tmp_path):
+    assert not set(environment_of(tmp_path)) & {"LCCL_DETERMINISTIC", "ATB_LLM_LCOC_ENABLE"}
+
+
 def test_settings_of_another_run_are_not_inherited(tmp_path):
     names = "ATB_CHECK_TYPE ATB_EXIT ATB_SAVE_TENSOR_IDS ATB_SAVE_TENSOR_RUNNER ATB_DEVICE_ID AIT_DRY_RUN"
     foreign = dict.fromkeys(names.split(), "1")

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -166,6 +167,19 @@ def test_options_that_hold_for_torch_and_those_that_do_not(tmp_path, seen):
     warnings = [line for line in run.process.stderr.splitlines() if line.startswith("ait: warning: ")]
     names = ["-sd", "-ids", "-child", "-time", "-tiling", "--type op"]
     assert warnings == [f"ait: warning: {name} has no effect with --probe torch" for name in names]
+
+
+def test_a_seed_makes_a_script_deterministic(tmp_path):
+    script = """
+import torch
+torch.nn.Linear(4, 4)(torch.ones(2, 4))
+print("random", torch.rand(3).tolist(), hash("text"), torch.are_deterministic_algorithms_enabled())
+"""
+    runs = [dump(tmp_path, script, "-seed", "5", out=name) for name in ("one", "two")]
+    one, two = (re.search("^random .* True$", run.process.stdout, re.M).group(0) for run in runs)
+    assert one == two
+    config = json.loads((runs[0].folder / "manifest.json").read_text())["config"]
+    assert config["seed"] == 5
 
 
 def test_what_is_refused(ait, tmp_path):

@@ -54,6 +54,13 @@ TEST(SplitCommand, RefusesWhatNeedsAShellAndSaysWhatToDo) {
     EXPECT_THAT(refusal(text), HasSubstr("write the command into a shell script")) << text;
 }
 
+TEST(SplitCommand, CallsWhatOnlyAShellUnderstandsByItsName) {
+  EXPECT_THAT(refusal("a & b"), HasSubstr("& (running in the background)"));
+  EXPECT_THAT(refusal("a && b"), HasSubstr("&& (a second command)"));
+  EXPECT_THAT(refusal("a | b"), HasSubstr("| (a pipe)"));
+  EXPECT_THAT(refusal("a || b"), HasSubstr("|| (a second command)"));
+}
+
 TEST(SplitCommand, TakesTheSameCharactersInQuotes) {
   EXPECT_THAT(words("bash -c 'a > b; c | d & `e` $(f)'"),
               ElementsAre("bash", "-c", "a > b; c | d & `e` $(f)"));
