@@ -238,8 +238,13 @@ class Run {
       actual = Content(std::move(*actual->tensor));
     }
     Row row = measure(golden, actual, options_);
-    if (whole_golden) describe_unrepeated(row.golden, *whole_golden, golden->tensor->elements());
-    if (whole_actual) describe_unrepeated(row.actual, *whole_actual, actual->tensor->elements());
+    if (whole_golden && whole_actual) {
+      describe_unrepeated(row.golden, *whole_golden, golden->tensor->elements());
+      describe_unrepeated(row.actual, *whole_actual, actual->tensor->elements());
+      // As a store of rows has it, too.
+      if (row.comparison) row.comparison->golden = *row.golden.statistics;
+      if (row.comparison) row.comparison->actual = *row.actual.statistics;
+    }
     describe(row, pair);
     if (!note.empty()) row.reason = note + (row.reason.empty() ? "" : " ") + row.reason;
     at.rows.emplace_back(std::move(row), size_of(golden) + size_of(actual));
