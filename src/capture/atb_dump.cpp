@@ -175,6 +175,7 @@ bool looks_like_round(const std::string& path) {
 }
 
 bool is_rank_name(const std::string& name) {
+  if (!lone_process(name).empty()) return true;
   std::string_view rest = name;
   if (rest.starts_with('-')) rest.remove_prefix(1);  // device -1: ATB could not tell
   const size_t underscore = rest.find('_');

@@ -7,7 +7,8 @@
 //
 // {round} is how often that top-level operation had been set up: operations of prefill and of
 // decode count for themselves, so folder 0 holds the first round of both. Old versions write
-// {pid}_{device}; the newest keep tensors in atb_dump_data/data and topologies in
+// {pid}_{device} or {pid}_{thread}, some without ait_dump/tensors before it, the oldest {pid} or
+// thread_{pid}; the newest keep tensors in atb_dump_data/data and topologies in
 // atb_dump_data/info.
 #pragma once
 

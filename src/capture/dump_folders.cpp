@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 2> kDumpNames = {record::kDumpFolder,
                                                         record::kMsitDumpFolder};
+constexpr std::string_view kThreadStem = "thread_";
 constexpr std::string_view kNewestDumpName = "atb_dump_data";
 constexpr std::array<std::string_view, 3> kTopologyFolders = {record::kModelFolder,
                                                               record::kLayerFolder, "info/model"};
@@ -50,6 +51,9 @@ std::set<std::string> known_pids(const std::string& root) {
 // containers, where both readings give the same order of ranks.
 Rank rank_of(const std::string& folder, const std::string& name,
              const std::set<std::string>& pids) {
+  // The oldest tools name the process alone, and each process was a rank.
+  if (const std::string process = lone_process(name); !process.empty())
+    return {folder.empty() ? name : folder + "/" + name, name, process, process};
   auto [device, pid] = halves(name);
   bool swapped = !is_number(pid);
   if (is_number(device) && is_number(pid)) {
@@ -136,6 +140,11 @@ bool is_dump_name(std::string_view name) {
          std::any_of(kDumpNames.begin(), kDumpNames.end(), [&](std::string_view known) {
            return name == known || (name.starts_with(known) && name[known.size()] == '_');
          });
+}
+
+std::string lone_process(std::string_view name) {
+  if (name.starts_with(kThreadStem)) name.remove_prefix(kThreadStem.size());
+  return is_number(name) ? std::string(name) : std::string();
 }
 
 bool is_number(std::string_view text) {

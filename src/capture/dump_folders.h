@@ -19,6 +19,9 @@ bool is_dump_name(std::string_view name);
 // "12"
 bool is_number(std::string_view text);
 
+// "4711" of "4711" and of "thread_4711", as the oldest tools call a rank's folder; else nothing.
+std::string lone_process(std::string_view name);
+
 // "3_Linear": a number, an underscore and something.
 bool is_numbered(std::string_view name);
 

@@ -77,30 +77,29 @@ std::string sides_table(const Row& row, bool coloured) {
   return table.text(coloured);
 }
 
-// "[1, 0, 2] (flat index 14): golden 0.25, my 0.75"
-std::string element_text(const Row& row, size_t index, double golden, double actual) {
-  const bool complex = info(*row.golden.dtype).kind == DTypeKind::kComplex;
-  const std::string where = coordinates_text(row.golden.shape, complex ? index / 2 : index);
+// "[1, 0, 2] (flat index 14): golden 0.25, my 0.75". Complex numbers count as two.
+std::string place_text(const Tensor& golden, const Tensor& actual, size_t index) {
+  const bool complex = info(golden.dtype()).kind == DTypeKind::kComplex;
+  const size_t element = complex ? index / 2 : index;
   const char* part = !complex ? "" : index % 2 == 0 ? ", real part" : ", imaginary part";
-  // Seven digits do not tell large integers and doubles apart.
-  const auto text = [](DType dtype, double value) {
-    const bool narrow = info(dtype).kind != DTypeKind::kInteger && dtype != DType::kFloat64 &&
-                        dtype != DType::kComplex128;
-    return narrow ? report::number_text(value) : report::double_text(value);
+  const auto text = [&](const Tensor& tensor) {
+    return element_text(tensor.dtype(), element_at(tensor.view(), element));
   };
-  return fmt::format("{}{} (flat index {}): golden {}, my {}", where, part, index,
-                     text(*row.golden.dtype, golden), text(*row.actual.dtype, actual));
+  return fmt::format("{}{} (flat index {}): golden {}, my {}",
+                     coordinates_text(golden.shape(), element), part, index, text(golden),
+                     text(actual));
 }
 
 using Broken = std::optional<compare::NonFiniteDifference>;
 
 // How many values differ, and where most. Metrics leave out what is not finite, so it comes first.
-std::string differences_text(const Row& row, const Broken& broken) {
+std::string differences_text(const Row& row, const Broken& broken, const compare::Content& golden,
+                             const compare::Content& actual) {
   std::string out;
   if (broken)
     out = fmt::format("{} of {} values are NaN or infinite on one side only; the first is at {}\n",
                       broken->count, row.comparison->elements,
-                      element_text(row, broken->first_index, broken->golden, broken->actual));
+                      place_text(*golden.tensor, *actual.tensor, broken->first_index));
   const metrics::Comparison* c = compare::metrics_of(row);
   if (c == nullptr) return out;
   if (c->identical) return "Every element is identical.\n";
@@ -112,7 +111,7 @@ std::string differences_text(const Row& row, const Broken& broken) {
       broken ? fmt::format("{} other {}", others, others == 1 ? "value differs" : "values differ")
              : fmt::format("{} of {} values differ", others, c->elements);
   return out + fmt::format("{}; the largest difference is at {}\n", how_many,
-                           element_text(row, c->worst_index, c->worst_golden, c->worst_actual));
+                           place_text(*golden.tensor, *actual.tensor, c->worst_index));
 }
 
 report::Json broken_json(const Broken& broken) {
@@ -124,12 +123,12 @@ report::Json broken_json(const Broken& broken) {
       .set("my", broken->actual);
 }
 
-std::string tables(const Row& row, const Broken& broken, const CompareOptions& options,
+std::string tables(const Row& row, const std::string& differences, const CompareOptions& options,
                    const std::string& report_path) {
   const bool coloured = stdout_is_colourful();
   std::string out =
       metrics_table(row, options.extended, coloured) + "\n" + sides_table(row, coloured) + "\n";
-  out += differences_text(row, broken);
+  out += differences;
   if (!row.reason.empty()) out += "Reason: " + report::visible(row.reason) + "\n";
   if (!report_path.empty()) out += "Report: " + report::visible(report_path) + "\n";
   out += options.output_folder.empty()
@@ -212,8 +211,9 @@ int run_compare_one(const CompareOptions& options) {
   const auto report_path = finish_report(*writer, row);
   const std::string path = report_path.value_or("");
   int status = hits.empty() ? kDone : kFailOnHit;
-  status = print(options.json ? document(row, broken, options, path, hits)
-                              : tables(row, broken, options, path),
+  status = print(options.json
+                     ? document(row, broken, options, path, hits)
+                     : tables(row, differences_text(row, broken, *golden, *actual), options, path),
                  status);
   if (!report_path) return report_error(report_path.error());
   for (const std::string& hit : hits) log_warning("--fail-on " + printable(hit) + " is met");

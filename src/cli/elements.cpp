@@ -99,6 +99,12 @@ std::vector<Cell> first_elements(const TensorView& view, size_t count) {
   return out;
 }
 
+Cell element_at(const TensorView& view, size_t index) {
+  std::array<std::byte, 16> bytes;  // of the widest type
+  gather(view, index, 1, bytes.data());
+  return element(view.dtype, bytes.data());
+}
+
 std::string element_text(DType dtype, const Cell& element) {
   if (dtype == DType::kFloat64) return report::double_text(std::get<double>(element));
   return cell_text(element);

@@ -13,6 +13,9 @@ namespace ait::cli {
 // as "1.0+2.0j", packed 4-bit ones as their byte in hexadecimal.
 std::vector<report::Cell> first_elements(const TensorView& view, size_t count);
 
+// The one at this flat row-major index.
+report::Cell element_at(const TensorView& view, size_t index);
+
 // As a person reads it: all digits that the type holds.
 std::string element_text(DType dtype, const report::Cell& element);
 

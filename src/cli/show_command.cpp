@@ -70,9 +70,15 @@ Entry measure_entry(const TensorFile& file, size_t index, size_t threads) {
   return entry;
 }
 
-// minimum, maximum, mean: nothing where there are no elements.
-Cell value_of(const Statistics& statistics, double Statistics::* member) {
-  return statistics.elements > 0 ? Cell(statistics.*member) : Cell();
+// minimum or maximum: nothing where there are no elements.
+Cell value_of(const Entry& entry, double Statistics::* member) {
+  if (entry.statistics.elements == 0) return Cell();
+  return report::number_cell(entry.statistics.*member,
+                             info(entry.dtype()).kind == DTypeKind::kInteger);
+}
+
+Cell mean_of(const Entry& entry) {
+  return entry.statistics.elements > 0 ? Cell(entry.statistics.mean) : Cell();
 }
 
 const char* kept_word(const Entry& entry) {
@@ -90,9 +96,9 @@ JsonObject describe(const Entry& entry) {
       .set("kept", std::string(kept_word(entry)));
   if (entry.tensor) object.set("bytes", entry.tensor->view().bytes());
   if (entry.has_statistics())
-    object.set("min", value_of(s, &Statistics::minimum))
-        .set("max", value_of(s, &Statistics::maximum))
-        .set("mean", value_of(s, &Statistics::mean))
+    object.set("min", value_of(entry, &Statistics::minimum))
+        .set("max", value_of(entry, &Statistics::maximum))
+        .set("mean", mean_of(entry))
         .set("l2_norm", s.l2_norm);
   if (entry.tensor)
     object.set("l1_norm", s.l1_norm)
@@ -132,9 +138,9 @@ int show_list(const ShowOptions& options, const TensorFile& file) {
     const Statistics& s = entry.statistics;
     std::vector<std::string> cells = {entry.name, dtype_text(entry.dtype()),
                                       cell_text(Cell(entry.shape()))};
-    for (double Statistics::* member :
-         {&Statistics::minimum, &Statistics::maximum, &Statistics::mean})
-      cells.push_back(cell_text(value_of(s, member)));
+    cells.push_back(cell_text(value_of(entry, &Statistics::minimum)));
+    cells.push_back(cell_text(value_of(entry, &Statistics::maximum)));
+    cells.push_back(cell_text(mean_of(entry)));
     // Of data that were not kept nobody has counted them.
     if (entry.tensor) {
       cells.push_back(std::to_string(s.nan));
@@ -188,8 +194,8 @@ Table facts_of(const ShowOptions& options, const TensorFile& file, const Entry& 
                                    entry.has_statistics() ? "statistics" : "type and shape")});
   const Statistics& s = entry.statistics;
   if (s.elements == 0) return table;
-  table.add({"min", report::number_text(s.minimum)});
-  table.add({"max", report::number_text(s.maximum)});
+  table.add({"min", cell_text(value_of(entry, &Statistics::minimum))});
+  table.add({"max", cell_text(value_of(entry, &Statistics::maximum))});
   table.add({"mean", report::number_text(s.mean)});
   table.add({"l2 norm", report::number_text(s.l2_norm)});
   return table;

@@ -230,15 +230,32 @@ class Run {
         pair.golden.present() ? load_side(pair.golden, at.golden) : lone(pair, "golden-path");
     auto actual = pair.actual.present() ? load_side(pair.actual, at.actual) : lone(pair, "my-path");
     std::string note;
+    std::optional<Tensor> whole_golden, whole_actual;
     if (golden && actual && golden->tensor && actual->tensor) {
+      whole_golden = golden->tensor;
+      whole_actual = actual->tensor;
       note = fit(*golden->tensor, *actual->tensor, pair.fit);
       golden = Content(std::move(*golden->tensor));
       actual = Content(std::move(*actual->tensor));
     }
     Row row = measure(golden, actual, options_);
+    if (whole_golden && whole_actual) {
+      describe_unrepeated(row.golden, *whole_golden, golden->tensor->elements());
+      describe_unrepeated(row.actual, *whole_actual, actual->tensor->elements());
+      // As a store of rows has it, too.
+      if (row.comparison) row.comparison->golden = *row.golden.statistics;
+      if (row.comparison) row.comparison->actual = *row.actual.statistics;
+    }
     describe(row, pair);
     if (!note.empty()) row.reason = note + (row.reason.empty() ? "" : " ") + row.reason;
     at.rows.emplace_back(std::move(row), size_of(golden) + size_of(actual));
+  }
+
+  // A side that was repeated to be compared is shown as its file is.
+  static void describe_unrepeated(Side& side, const Tensor& whole, size_t compared) {
+    if (compared <= whole.elements()) return;
+    side.shape = whole.shape();
+    side.statistics = metrics::statistics(whole.view());
   }
 
   static Result<Content> lone(const match::Pair& pair, std::string_view option) {

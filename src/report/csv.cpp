@@ -31,7 +31,7 @@ bool looks_like_formula(std::string_view text) {
 }  // namespace
 
 std::string csv_cell(std::string_view text) {
-  std::string cell = valid_utf8(text);
+  std::string cell = safe_text(text);
   if (looks_like_formula(cell)) cell.insert(0, 1, '\'');
   if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
   std::string quoted = "\"";

@@ -11,20 +11,21 @@
 namespace ait::report {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string quoted(std::string_view outside_text) {
+  const std::string valid = valid_utf8(outside_text);
   std::string out = "\"";
-  for (const char c : valid_utf8(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
+  for (std::string_view text = valid; !text.empty();) {
+    const Character c = first_character(text);
+    if (c.code == '"' || c.code == '\\') out += '\\';
+    if (is_unsafe(c.code)) {  // all of these have four digits at most
       std::array<char, 8> escape;
-      std::snprintf(escape.data(), escape.size(), "\\u%04x", byte);
+      std::snprintf(escape.data(), escape.size(), "\\u%04x",
+                    static_cast<unsigned>(c.code & 0xffff));
       out += escape.data();
     } else {
-      out += c;
+      out += text.substr(0, c.bytes);
     }
+    text.remove_prefix(c.bytes);
   }
   return out + '"';
 }

@@ -52,6 +52,13 @@ std::string python_text(Float value) {
 
 }  // namespace
 
+Cell number_cell(double value, bool of_integers) {
+  if (!of_integers || value != std::trunc(value)) return value;
+  if (value >= -0x1p63 && value < 0x1p63) return static_cast<int64_t>(value);
+  if (value > 0 && value < 0x1p64) return static_cast<uint64_t>(value);
+  return value;
+}
+
 std::string double_text(double value) { return python_text(value); }
 
 std::string number_text(double value) {

@@ -11,12 +11,18 @@
 
 #include <string>
 
+#include "report/cell.h"
+
 namespace ait::report {
 
 // The fewest digits that give the value back once it is rounded to float32. A value that float32
 // would turn into infinity or zero keeps the digits of the double instead: an overflow nobody had
 // must not be reported.
 std::string number_text(double value);
+
+// A measured value as a cell: a whole number where its tensor is of integers, which float32 would
+// round; a real where a double cannot tell whole numbers apart either.
+Cell number_cell(double value, bool of_integers);
 
 // The fewest digits that give the double itself back.
 std::string double_text(double value);

@@ -6,30 +6,6 @@
 namespace ait::report {
 namespace {
 
-struct Character {
-  char32_t code = 0;
-  size_t bytes = 1;
-  bool valid = false;
-};
-
-// The character at the start of `text`, which is not empty. Overlong forms, surrogates and values
-// beyond U+10FFFF are not valid and take one byte.
-Character first_character(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) return {lead, 1, true};
-  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
-  char32_t code = lead & (0x7fu >> bytes);
-  for (size_t i = 1; i < bytes; ++i) {
-    const auto next = static_cast<unsigned char>(text[i]);
-    if ((next & 0xc0u) != 0x80) return {};
-    code = (code << 6) | (next & 0x3fu);
-  }
-  static constexpr std::array<char32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < kSmallest[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
-  return {code, bytes, true};
-}
-
 struct Range {
   char32_t first, last;
 };
@@ -88,6 +64,24 @@ std::string replace_unless(std::string_view text, Keep keep) {
 
 }  // namespace
 
+Character first_character(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  if (lead < 0x80) return {lead, 1, true};
+  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
+  char32_t code = lead & (0x7fu >> bytes);
+  for (size_t i = 1; i < bytes; ++i) {
+    const auto next = static_cast<unsigned char>(text[i]);
+    if ((next & 0xc0u) != 0x80) return {};
+    code = (code << 6) | (next & 0x3fu);
+  }
+  static constexpr std::array<char32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kSmallest[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
+  return {code, bytes, true};
+}
+
+bool is_unsafe(char32_t code) { return within(kUnsafe, code); }
+
 size_t display_width(std::string_view text) {
   size_t width = 0;
   while (!text.empty()) {
@@ -102,9 +96,14 @@ std::string valid_utf8(std::string_view text) {
   return replace_unless(text, [](const Character& c) { return c.valid; });
 }
 
+std::string safe_text(std::string_view text) {
+  return replace_unless(text, [](const Character& c) {
+    return c.valid && (c.code == '\t' || c.code == '\n' || !is_unsafe(c.code));
+  });
+}
+
 std::string visible(std::string_view text) {
-  return replace_unless(text,
-                        [](const Character& c) { return c.valid && !within(kUnsafe, c.code); });
+  return replace_unless(text, [](const Character& c) { return c.valid && !is_unsafe(c.code); });
 }
 
 }  // namespace ait::report

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "report/number.h"
+
 namespace ait::tables {
 namespace {
 
@@ -68,8 +70,29 @@ Cell of_rows(const Row& row) {
   return comparison != nullptr && comparison->row ? Cell(get(*comparison->row)) : Cell();
 }
 
+bool is_integer(const Side& side) {
+  return side.dtype && info(*side.dtype).kind == DTypeKind::kInteger;
+}
+
+// Values that tensors of integers hold, or that are the difference of two of them.
+template <auto side, auto get>
+Cell value_of_side(const Row& row) {
+  const auto& statistics = (row.*side).statistics;
+  if (!statistics || statistics->elements == 0) return Cell();
+  return report::number_cell(get(*statistics), is_integer(row.*side));
+}
+
+template <auto get>
+Cell value_of_metrics(const Row& row, bool of_integers) {
+  const Comparison* comparison = metrics_of(row);
+  return comparison != nullptr ? report::number_cell(get(*comparison), of_integers) : Cell();
+}
+
 constexpr auto kMinimum = [](const metrics::Side& s) { return s.minimum; };
 constexpr auto kMaximum = [](const metrics::Side& s) { return s.maximum; };
+constexpr auto kLargestError = [](const Comparison& c) { return c.max_absolute_error; };
+constexpr auto kWorstGolden = [](const Comparison& c) { return c.worst_golden; };
+constexpr auto kWorstActual = [](const Comparison& c) { return c.worst_actual; };
 constexpr auto kMean = [](const metrics::Side& s) { return s.mean; };
 constexpr auto kNorm = [](const metrics::Side& s) { return s.l2_norm; };
 constexpr auto kNan = [](const metrics::Side& s) { return s.nan; };
@@ -83,14 +106,14 @@ constexpr auto kColumns = std::to_array<ComparisonColumn>({
     {"golden_data_path", kSubject, [](const Row& r) { return Cell(path_text(r.golden)); }},
     {"golden_dtype", kSubject, [](const Row& r) { return dtype_cell(r.golden); }},
     {"golden_shape", kSubject, [](const Row& r) { return shape_cell(r.golden); }},
-    {"golden_max_value", kSubject, of_side<&Row::golden, kMaximum>},
-    {"golden_min_value", kSubject, of_side<&Row::golden, kMinimum>},
+    {"golden_max_value", kSubject, value_of_side<&Row::golden, kMaximum>},
+    {"golden_min_value", kSubject, value_of_side<&Row::golden, kMinimum>},
     {"golden_mean_value", kSubject, of_side<&Row::golden, kMean>},
     {"my_data_path", kSubject, [](const Row& r) { return Cell(path_text(r.actual)); }},
     {"my_dtype", kSubject, [](const Row& r) { return dtype_cell(r.actual); }},
     {"my_shape", kSubject, [](const Row& r) { return shape_cell(r.actual); }},
-    {"my_max_value", kSubject, of_side<&Row::actual, kMaximum>},
-    {"my_min_value", kSubject, of_side<&Row::actual, kMinimum>},
+    {"my_max_value", kSubject, value_of_side<&Row::actual, kMaximum>},
+    {"my_min_value", kSubject, value_of_side<&Row::actual, kMinimum>},
     {"my_mean_value", kSubject, of_side<&Row::actual, kMean>},
     {"cosine_similarity", kMetric,
      of_metrics<[](const Comparison& c) { return c.cosine_similarity; }>,
@@ -100,7 +123,9 @@ constexpr auto kColumns = std::to_array<ComparisonColumn>({
     {"mean_relative_error", kMetric,
      of_metrics<[](const Comparison& c) { return c.mean_relative_error; }>},
     {"max_absolute_error", kMetric,
-     of_metrics<[](const Comparison& c) { return c.max_absolute_error; }>},
+     [](const Row& r) {
+       return value_of_metrics<kLargestError>(r, is_integer(r.golden) && is_integer(r.actual));
+     }},
     {"mean_absolute_error", kMetric,
      of_metrics<[](const Comparison& c) { return c.mean_absolute_error; }>},
     {"kl_divergence", kMetric, of_metrics<[](const Comparison& c) { return c.kl_divergence; }>},
@@ -120,8 +145,10 @@ constexpr auto kColumns = std::to_array<ComparisonColumn>({
      of_comparison<[](const Comparison& c) { return c.differing; }>},
     {"elements", kExtended, of_comparison<[](const Comparison& c) { return c.elements; }>},
     {"worst_index", kExtended, of_metrics<[](const Comparison& c) { return c.worst_index; }>},
-    {"worst_golden", kExtended, of_metrics<[](const Comparison& c) { return c.worst_golden; }>},
-    {"worst_my", kExtended, of_metrics<[](const Comparison& c) { return c.worst_actual; }>},
+    {"worst_golden", kExtended,
+     [](const Row& r) { return value_of_metrics<kWorstGolden>(r, is_integer(r.golden)); }},
+    {"worst_my", kExtended,
+     [](const Row& r) { return value_of_metrics<kWorstActual>(r, is_integer(r.actual)); }},
     {"worst_row", kPerRow, of_rows<[](const RowFinding& f) { return f.worst_row; }>},
     {"worst_row_cosine", kPerRow, of_rows<[](const RowFinding& f) { return f.worst_row_cosine; }>,
      NumberStyle::kTenDecimals},

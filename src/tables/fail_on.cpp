@@ -71,6 +71,7 @@ Result<Condition> parse_condition(std::string_view text) {
 std::optional<double> as_number(const report::Cell& cell) {
   if (const auto* number = std::get_if<double>(&cell)) return *number;
   if (const auto* count = std::get_if<uint64_t>(&cell)) return static_cast<double>(*count);
+  if (const auto* whole = std::get_if<int64_t>(&cell)) return static_cast<double>(*whole);
   return std::nullopt;
 }
 

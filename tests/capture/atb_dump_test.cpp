@@ -240,5 +240,34 @@ TEST(AtbDump, RefusesWhatIsNone) {
   EXPECT_THAT(two.error().text(), HasSubstr("several dumps (ait_dump_1, ait_dump_2)"));
 }
 
+TEST(AtbDump, IsReadWhereOlderVersionsLeftIt) {
+  for (const char* place :
+       {"out/4711_4711", "out/ait_dump/4711_4712", "out/ait_dump/tensors/4711_0",
+        "out/ait_dump/tensors/4711", "out/tensors/thread_4711"}) {
+    const TempFolder folder;
+    for (const char* round : {"0", "1"})
+      folder.write(std::string(place) + "/" + round + "/0_Linear/after/outTensor0.bin", "x");
+    const std::string rank = (folder.path() / place).string();
+    for (const std::string& path :
+         {(folder.path() / "out").string(), std::filesystem::path(rank).parent_path().string(),
+          rank, rank + "/1"}) {
+      EXPECT_TRUE(is_atb_dump(path)) << path;
+      const auto recording = read_atb_dump(path);
+      ASSERT_TRUE(recording) << recording.error().text();
+      ASSERT_EQ(recording->ranks.size(), 1U) << path;
+      EXPECT_EQ(recording->ranks[0].path, rank);
+      EXPECT_EQ(recording->rounds.size(), path.ends_with("/1") ? 1U : 2U) << path;
+      EXPECT_EQ(recording->slots.size(), 1U);
+    }
+  }
+  const TempFolder folder;
+  for (const char* rank : {"thread_12", "thread_7"})
+    folder.write(std::string("tensors/") + rank + "/0/0_Linear/after/outTensor0.bin", "x");
+  const auto both = read_atb_dump(folder.path().string());
+  ASSERT_TRUE(both);
+  ASSERT_EQ(both->ranks.size(), 2U);
+  EXPECT_EQ(both->ranks[0].name, "thread_7");
+}
+
 }  // namespace
 }  // namespace ait::capture

@@ -37,6 +37,11 @@ TEST(FirstElements, StopAtTheEnd) {
   EXPECT_TRUE(first_elements(floats({})->view(), 5).empty());
 }
 
+TEST(ElementAt, IsExactWhereADoubleIsNot) {
+  const auto tensor = make_tensor<uint64_t>(DType::kUInt64, {2}, {1, UINT64_MAX - 1});
+  EXPECT_EQ(element_text(DType::kUInt64, element_at(tensor->view(), 1)), "18446744073709551614");
+}
+
 TEST(CoordinatesText, IsTheIndexInEachDimension) {
   EXPECT_EQ(coordinates_text(Shape{2, 3, 4}, 0), "[0, 0, 0]");
   EXPECT_EQ(coordinates_text(Shape{2, 3, 4}, 23), "[1, 2, 3]");

@@ -127,6 +127,26 @@ TEST_F(Engine, FindsMembersOfCheckpointsByName) {
   EXPECT_NE(rows[2].reason.find("holds no tensor named missing"), std::string::npos);
 }
 
+TEST_F(Engine, DescribesARepeatedSideAsItsFileIs) {
+  const float nan = std::nanf("");
+  const auto golden = save("g.npy", {{"", *floats({1, 2}, {3, nan})}});
+  const auto actual = save("m.npy", {{"", *floats({3, 2}, {3, nan, 3, nan, 3, 5})}});
+  for (const bool golden_is_smaller : {true, false}) {
+    match::Pair each = golden_is_smaller ? pair("x", golden, actual) : pair("x", actual, golden);
+    each.fit = match::Fit::kRepeat;
+    const Row row = run({each}).at(0);
+    const Side& smaller = golden_is_smaller ? row.golden : row.actual;
+    const Side& larger = golden_is_smaller ? row.actual : row.golden;
+    EXPECT_EQ(smaller.shape, (Shape{1, 2}));
+    EXPECT_EQ(larger.shape, (Shape{3, 2}));
+    EXPECT_EQ(smaller.statistics->elements, 2U);
+    EXPECT_EQ(smaller.statistics->nan, 1U);
+    EXPECT_EQ(smaller.statistics->l2_norm, 3);
+    EXPECT_EQ(row.comparison->elements, 6U);
+    EXPECT_NE(row.reason.find("data is repeated."), std::string::npos);
+  }
+}
+
 TEST_F(Engine, StopsWhenAskedAndLeavesNoGap) {
   const std::vector<float> big(200000, 1.5f);
   const auto golden = save("golden.npy", big);

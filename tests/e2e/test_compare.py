@@ -241,10 +241,19 @@ def test_identical_files_say_so(compare, pair):
 
 
 def test_large_integers_that_differ_look_different(compare, pair, tmp_path):
-    np.save(tmp_path / "golden.npy", np.array([2**53 - 1]))
-    np.save(tmp_path / "actual.npy", np.array([2**53 - 2]))
+    np.save(tmp_path / "golden.npy", np.array([2**63 - 1, 0]))
+    np.save(tmp_path / "actual.npy", np.array([2**63 - 2, 0]))
     process = compare()
-    assert "golden 9007199254740991.0, my 9007199254740990.0" in process.stdout
+    assert "golden 9223372036854775807, my 9223372036854775806" in process.stdout
+    np.save(tmp_path / "golden.npy", np.array([2**32 - 1], np.uint32))
+    np.save(tmp_path / "actual.npy", np.array([2**32 - 2], np.uint32))
+    assert compare("-o", "out").returncode == 0
+    row = dict(zip(*read_report(tmp_path / "out")[1]))
+    assert (row["golden_max_value"], row["my_min_value"], row["max_absolute_error"]) == (
+        "4294967295",
+        "4294967294",
+        "1",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`ait llm compare` on two dumps of an acceleration library: the same graph, or float against quantised."""
 
 import json
+import pathlib
 
 import pytest
 
@@ -9,6 +10,7 @@ pytest.importorskip("transformers")
 
 import torch
 from atb_run import Library
+from engine_bin import read_bin
 from pairing import read_rows
 from torch_run import make_model
 
@@ -77,6 +79,9 @@ def test_another_batch_is_held_against_repeated_data(ait, tmp_path):
     assert document["summary"]["failed"] == 0
     repeated = [row for row in rows if "golden data is repeated." in row["cmp_fail_reason"]]
     assert len(repeated) == len(rows) > 0
+    for row in rows:
+        shape = list(read_bin(pathlib.Path(row["golden_data_path"])).shape)
+        assert row["golden_shape"] == str(shape) and row["my_shape"] == str([3 * shape[0], *shape[1:]])
     # Position tables aside, each of the copies computed the same.
     assert max(float(row["relative_euclidean_distance"]) for row in rows) < 1e-3
 

@@ -90,6 +90,14 @@ def test_a_member_that_would_fill_the_disk_is_not_inflated(ait, tmp_path):
     assert ait("show", "bomb.npz", "--name", "small", env={"AIT_MAX_TEMPORARY_BYTES": "1000"}).returncode == 0
 
 
+def test_integers_are_shown_as_integers(ait, tmp_path):
+    np.save(tmp_path / "x.npy", np.array([2**32 - 1, 7], np.uint32))
+    words = dict(line.split(None, 1) for line in ait("show", "x.npy").stdout.splitlines()[:9] if line)
+    assert (words["min"], words["max"]) == ("7", "4294967295")
+    (tensor,) = json.loads(ait("show", "x.npy", "--json").stdout)["tensors"]
+    assert (tensor["min"], tensor["max"]) == (7, 4294967295)
+
+
 def described(**numbers):
     """A file of the acceleration library without data; numbers are statistics in their place."""
     lines = ["$Version=1.0", "$Object.Count=0", "$Object.Length=0", "format=2", "dtype=1", "dims=2,3"]

@@ -72,6 +72,13 @@ TEST(CsvCell, IsAlwaysValidUtf8) {
   EXPECT_EQ(csv_cell("标杆"), "标杆");
 }
 
+TEST(CsvCell, HoldsNothingThatATerminalObeys) {
+  EXPECT_EQ(csv_cell("a\x1b[2Jb"), "a\\x1b[2Jb");
+  EXPECT_EQ(csv_cell("exe.\u202egnp"), "exe.\\xe2\\x80\\xaegnp");
+  EXPECT_EQ(csv_cell("a\u009bb\x7f\r"), "a\\xc2\\x9bb\\x7f\\x0d");
+  EXPECT_EQ(csv_cell("a\tb\nc"), "\"a\tb\nc\"") << "tabs and lines are what csv is made for";
+}
+
 TEST_F(CsvFile, AppearsOnlyWhenFinished) {
   auto csv = CsvWriter::create(folder_, "report.csv", header_);
   ASSERT_TRUE(csv) << csv.error().text();

@@ -37,6 +37,12 @@ TEST(JsonText, SpellsWhatIsNotFiniteAsStrings) {
   EXPECT_EQ(Json(-INFINITY).text(), "\"-inf\"");
 }
 
+TEST(JsonText, HoldsNothingThatATerminalObeys) {
+  const std::string text = "a\x1b[2J\u202e\u009b标\u2028";
+  EXPECT_EQ(Json(text).text(), "\"a\\u001b[2J\\u202e\\u009b标\\u2028\"");
+  EXPECT_EQ(nlohmann::json::parse(Json(text).text()), text);
+}
+
 TEST(JsonText, StaysValidWhenBytesAreNotUtf8) {
   EXPECT_EQ(nlohmann::json::parse(Json(std::string("a\xff")).text()), "a\\xff");
 }

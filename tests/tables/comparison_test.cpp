@@ -57,6 +57,27 @@ TEST(Columns, SpellValuesAsTheOldReports) {
   EXPECT_EQ(text("worst_row", row), "0");
 }
 
+TEST(Columns, WriteIntegersAsIntegers) {
+  const auto row = measured(make_tensor<uint32_t>(DType::kUInt32, {2}, {4294967295U, 1}),
+                            make_tensor<int64_t>(DType::kInt64, {2}, {-16777217, 1}));
+  EXPECT_EQ(text("golden_max_value", row), "4294967295");
+  EXPECT_EQ(text("golden_min_value", row), "1");
+  EXPECT_EQ(text("my_min_value", row), "-16777217");
+  EXPECT_EQ(text("worst_golden", row), "4294967295");
+  EXPECT_EQ(text("worst_my", row), "-16777217");
+  EXPECT_EQ(text("max_absolute_error", row), "4311744512");
+  // Held against a float, the difference need not be one.
+  const auto mixed = measured(make_tensor<int32_t>(DType::kInt32, {1}, {3}), floats({3.5}));
+  EXPECT_EQ(text("golden_max_value", mixed), "3");
+  EXPECT_EQ(text("my_max_value", mixed), "3.5");
+  EXPECT_EQ(text("max_absolute_error", mixed), "0.5");
+  const auto largest = measured(make_tensor<uint64_t>(DType::kUInt64, {1}, {UINT64_MAX}),
+                                make_tensor<int64_t>(DType::kInt64, {1}, {INT64_MIN}));
+  EXPECT_EQ(text("golden_max_value", largest),
+            "1.8446744e+19");  // beyond what a double tells apart
+  EXPECT_EQ(text("my_max_value", largest), "-9223372036854775808");
+}
+
 TEST(Columns, AreEmptyWhereNothingWasMeasured) {
   const Row row = measured(floats({1, 2, 3}), floats({1, 2}));
   for (const ComparisonColumn* column : comparison_columns(true)) {

@@ -91,5 +91,13 @@ TEST(FailOn, WantsANumberBehindTheSign) {
   }
 }
 
+TEST(FailOn, TakesWholeNumbers) {
+  const auto row = compare::measure(make_tensor<int32_t>(DType::kInt32, {1}, {3}),
+                                    make_tensor<int32_t>(DType::kInt32, {1}, {-4}), {});
+  EXPECT_TRUE(hits(parse_fail_on("max_absolute_error>6")->at(0), row));
+  EXPECT_FALSE(hits(parse_fail_on("max_absolute_error>7")->at(0), row));
+  EXPECT_TRUE(hits(parse_fail_on("worst_my<0")->at(0), row));
+}
+
 }  // namespace
 }  // namespace ait::tables
