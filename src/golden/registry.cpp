@@ -22,13 +22,25 @@ struct Entry {
 // A new operation is one line here.
 constexpr auto kEntries = std::to_array<Entry>({
     {"ActivationOperation", activation},
+    {"AllGatherOperation", all_gather},
+    {"AllGatherVOperation", all_gather_v},
+    {"AllReduceOperation", all_reduce},
+    {"AllToAllOperation", all_to_all},
+    {"AllToAllVOperation", all_to_all_v},
+    {"AllToAllVV2Operation", all_to_all_v},
+    {"BroadcastOperation", broadcast, changed_by_broadcast},
     {"ElewiseOperation", elewise},
     {"LayerNormOperation", layer_norm},
     {"LinearOperation", linear, changed_by_linear},
+    {"LinearParallelOperation", linear_parallel},
     {"LinearQuantOperation", linear},
     {"LinearSparseOperation", linear_sparse},
     {"MatmulOperation", matmul},
+    {"RecvOperation", recv},
+    {"ReduceScatterOperation", reduce_scatter},
+    {"ReduceScatterVOperation", reduce_scatter_v},
     {"RmsNormOperation", rms_norm},
+    {"SendOperation", send},
 });
 
 const Entry* find(std::string_view type) {
