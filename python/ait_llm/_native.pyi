@@ -511,6 +511,7 @@ def run_golden(
     inputs: Sequence[tuple[Operand | None, bool]],
     outputs: Sequence[tuple[str, Sequence[int]]],
     ranks: Sequence[Sequence[tuple[Operand | None, bool]]],
+    rank_params: Sequence[str],
     memory_bytes: int,
     threads: int,
     reference_loops: bool,

@@ -67,6 +67,7 @@ def run(
     outputs: Sequence[tuple[str, Sequence[int]]] | None = None,
     fractal: Sequence[int] = (),
     ranks: Sequence[Sequence[Any]] = (),
+    rank_params: Sequence[Mapping[str, Any] | str] = (),
     memory_bytes: int = _MEMORY_BYTES,
     threads: int = 0,
     reference_loops: bool = False,
@@ -79,12 +80,13 @@ def run(
     outputs: type and shape of what was recorded, where parameters alone do not say them: ("float16", (4, 8)).
     fractal: the numbers of inputs that are stored as FRACTAL_NZ.
     ranks: for operations that several ranks do together, the inputs of each.
+    rank_params: and the parameters of each, which AllToAllVOperation needs.
     reference_loops: the plain loops in place of the faster way.
 
     UnsupportedError says that there is no golden for this mode, CorruptError that the tensors contradict each other.
     """
     recorded = [(dtype, [int(dim) for dim in shape]) for dtype, shape in outputs or ()]
-    param = params if isinstance(params, str) else json.dumps(params or {})
+    param = _written(params)
     operands = _operands(inputs, fractal)
     expected = _native.run_golden(
         type,
@@ -92,6 +94,7 @@ def run(
         operands,
         recorded,
         [_operands(each, fractal) for each in ranks],
+        [_written(each) for each in rank_params],
         memory_bytes,
         threads,
         reference_loops,
@@ -108,7 +111,11 @@ def operations() -> list[str]:
 
 def changed_inputs(type: str, params: Mapping[str, Any] | str | None = None) -> list[int]:
     """The inputs that an operation writes to."""
-    return _native.changed_inputs(type, params if isinstance(params, str) else json.dumps(params or {}))
+    return _native.changed_inputs(type, _written(params))
+
+
+def _written(params: Mapping[str, Any] | str | None) -> str:
+    return params if isinstance(params, str) else json.dumps(params or {})
 
 
 def _operands(inputs: Sequence[Any], fractal: Sequence[int]) -> list[tuple[_native.Operand | None, bool]]:

@@ -57,8 +57,9 @@ std::vector<double> bounds_of(const golden::Output& output, std::string_view dty
 
 golden::Expected run(std::string_view type, std::string_view param, const InputList& inputs,
                      const std::vector<std::pair<std::string, Shape>>& outputs,
-                     const std::vector<InputList>& ranks, size_t memory_bytes, size_t threads,
-                     bool reference_loops) {
+                     const std::vector<InputList>& ranks,
+                     const std::vector<std::string>& rank_params, size_t memory_bytes,
+                     size_t threads, bool reference_loops) {
   golden::Operation operation;
   operation.type = type;
   operation.param = param;
@@ -66,6 +67,7 @@ golden::Expected run(std::string_view type, std::string_view param, const InputL
   for (const auto& [dtype, shape] : outputs)
     operation.outputs.push_back({dtype_named(dtype), shape});
   for (const InputList& rank : ranks) operation.ranks.push_back(given(rank));
+  operation.rank_params.assign(rank_params.begin(), rank_params.end());
   const nb::gil_scoped_release unlocked;
   return value_or_raise(golden::compute(operation, {memory_bytes, threads, reference_loops}));
 }
@@ -113,7 +115,7 @@ void bind_golden(nb::module_& module) {
       .def_ro("outputs", &golden::Expected::outputs)
       .def_ro("notes", &golden::Expected::notes);
   module.def("run_golden", &run, "type"_a, "param"_a, "inputs"_a, "outputs"_a, "ranks"_a,
-             "memory_bytes"_a, "threads"_a, "reference_loops"_a);
+             "rank_params"_a, "memory_bytes"_a, "threads"_a, "reference_loops"_a);
   module.def("golden_types", [] {
     std::vector<std::string> types;
     for (const std::string_view type : golden::known_types()) types.emplace_back(type);

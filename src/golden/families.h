@@ -8,6 +8,18 @@ namespace ait::golden {
 
 // activation.cpp
 Result<Expected> activation(Task& task);
+// collective.cpp
+Result<Expected> all_gather(Task& task);
+Result<Expected> all_gather_v(Task& task);
+Result<Expected> all_reduce(Task& task);
+Result<Expected> all_to_all(Task& task);
+Result<Expected> all_to_all_v(Task& task);  // and AllToAllVV2Operation
+Result<Expected> broadcast(Task& task);
+std::vector<size_t> changed_by_broadcast(graph::AtbParam& param);
+Result<Expected> recv(Task& task);
+Result<Expected> reduce_scatter(Task& task);
+Result<Expected> reduce_scatter_v(Task& task);
+Result<Expected> send(Task& task);
 // cache.cpp
 Result<Expected> reshape_and_cache(Task& task);
 Result<Expected> reshape_and_cache_with_stride(Task& task);
@@ -24,6 +36,8 @@ Result<Expected> linear(Task& task);  // LinearQuantOperation, too
 std::vector<size_t> changed_by_linear(graph::AtbParam& param);
 Result<Expected> linear_sparse(Task& task);
 Result<Expected> matmul(Task& task);
+// linear_parallel.cpp
+Result<Expected> linear_parallel(Task& task);
 // move.cpp
 Result<Expected> gather(Task& task);
 Result<Expected> concat(Task& task);

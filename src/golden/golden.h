@@ -52,6 +52,8 @@ struct Operation {
   std::vector<Recorded> outputs;
   // Of operations that several ranks do together: the inputs of each rank, this one's too.
   std::vector<GivenList> ranks;
+  // And their parameters, where they were recorded: a few operations need them.
+  std::vector<std::string_view> rank_params;
 };
 
 // The same result as other devices give it.
