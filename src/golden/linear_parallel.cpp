@@ -58,7 +58,7 @@ Result<Keys> read_keys(Task& task) {
 }
 
 // The product of one rank. `cut` is the same with scales as the device may read them, or empty.
-struct Part {
+struct Share {
   Product product;
   std::vector<double> cut;
 };
@@ -99,8 +99,8 @@ Result<Weight> make_real(Task& task, const Keys& keys, Weight weight,
 }
 
 // Integers are multiplied, and the products made real.
-Result<Part> product_of_integers(Task& task, const Keys& keys, const Array& x, const Weight& weight,
-                                 Scales scales) {
+Result<Share> product_of_integers(Task& task, const Keys& keys, const Array& x,
+                                  const Weight& weight, Scales scales) {
   if (keys.quant == ParallelQuantType::kPerGroup)
     return fail(task.no_golden("quantType PER_GROUP of a product of int8"));
   ProductMode mode;
@@ -116,7 +116,7 @@ Result<Part> product_of_integers(Task& task, const Keys& keys, const Array& x, c
     return fail(task.contradiction("perTokenScale has " + std::to_string(rows.size()) +
                                    " elements, not one for each of " +
                                    std::to_string(product->rows) + " rows"));
-  Part part;
+  Share part;
   if (!scales.cut.empty()) {
     if (auto room = task.make_room(2 * product->values.size()); !room) return fail(room.error());
     Product other = *product;
@@ -130,7 +130,7 @@ Result<Part> product_of_integers(Task& task, const Keys& keys, const Array& x, c
   return part;
 }
 
-Result<Part> product_of_rank(Task& task, const Keys& keys, const Array& x) {
+Result<Share> product_of_rank(Task& task, const Keys& keys, const Array& x) {
   if (task.fractal("x")) return fail(task.no_golden("x in FRACTAL_NZ"));
   const auto depth = depth_of(task, x, {});
   if (!depth) return fail(depth.error());
@@ -143,7 +143,7 @@ Result<Part> product_of_rank(Task& task, const Keys& keys, const Array& x) {
     return fail(task.no_golden("quantType " + std::to_string(static_cast<int>(keys.quant)) +
                                " with x of type " + std::string(name(task.dtype("x"))) +
                                " and a weight of type " + std::string(name(task.dtype("weight")))));
-  Part part;
+  Share part;
   if (!quantised) {
     auto product = product_of(task, x, *weight, {});
     if (!product) return fail(product.error());
@@ -180,8 +180,8 @@ double rounded_on_the_way(const Task& task, const Keys& keys, double magnitude) 
 }
 
 // The sum of the products of all ranks.
-Result<Part> sum_of_ranks(Task& task, const Keys& keys, const Group& group) {
-  Part total;
+Result<Share> sum_of_ranks(Task& task, const Keys& keys, const Group& group) {
+  Share total;
   std::vector<double> magnitudes;
   for (size_t rank = 0; rank < group.size; ++rank) {
     if (auto given = take(task, group, rank, keys.names); !given) return fail(given.error());
@@ -217,7 +217,7 @@ Result<Part> sum_of_ranks(Task& task, const Keys& keys, const Group& group) {
 }
 
 // This rank's rows of a sum.
-Result<Part> rows_of_rank(const Task& task, const Group& group, Part all) {
+Result<Share> rows_of_rank(const Task& task, const Group& group, Share all) {
   Shape& shape = all.product.shape;
   int64_t& rows = shape.size() == 3 && shape[0] == 1 ? shape[1] : shape[0];
   const auto size = static_cast<int64_t>(group.size);
@@ -236,7 +236,7 @@ Result<Part> rows_of_rank(const Task& task, const Group& group, Part all) {
   return all;
 }
 
-Result<Output> finish(Task& task, const Keys& keys, Part part) {
+Result<Output> finish(Task& task, const Keys& keys, Share part) {
   Product& product = part.product;
   if (keys.has_residual) {
     const Array residual = task.values("residual");
@@ -286,7 +286,7 @@ Result<Expected> gathered_linear(Task& task, const Keys& keys, const Group& grou
 Result<Expected> linear_parallel(Task& task) {
   const auto keys = read_keys(task);
   if (!keys) return fail(keys.error());
-  Result<Part> part;
+  Result<Share> part;
   if (keys->type == ParallelType::kPureLinear) {
     if (auto given = task.takes(keys->names); !given) return fail(given.error());
     part = product_of_rank(task, *keys, task.values("x"));
