@@ -45,9 +45,9 @@ def test_what_is_planted_under_the_name_of_the_labels_is_left_alone(folder, capl
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make folders of another user")
-@pytest.mark.parametrize("name", ["17", f"17/{os.getpid()}_cmp_dump_data"])
+@pytest.mark.parametrize("name", ["17", "17/{}_cmp_dump_data"])
 def test_nothing_is_written_into_a_folder_of_another_user(folder, caplog, name):
-    planted = folder / name
+    planted = folder / name.format(os.getpid())
     planted.mkdir(parents=True)
     os.chown(planted, NOBODY, NOBODY)
     labels.set_label("pta", "a", torch.ones(2))
