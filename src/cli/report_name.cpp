@@ -4,14 +4,14 @@
 
 namespace ait::cli {
 
-std::string report_name(bool manual_mapping) {
+std::string report_name(bool statistics, bool manual_mapping) {
   if (manual_mapping) return "cmp_report.csv";
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
   char text[32];
   std::strftime(text, sizeof text, "%Y%m%d%H%M%S", &local);
-  return std::string("ait_cmp_report_") + text + ".csv";
+  return std::string(statistics ? "ait_stats_cmp_report_" : "ait_cmp_report_") + text + ".csv";
 }
 
 }  // namespace ait::cli

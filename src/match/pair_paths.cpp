@@ -226,6 +226,7 @@ Result<void> refuse_options_of_dumps(const Inputs& inputs, std::string_view what
   };
   if (!inputs.mapping_file.empty()) return refused("--op-mapping-file");
   if (!inputs.token_map.empty()) return refused("--token-map");
+  if (inputs.level != CompareLevel::kAll) return refused("--cmp-level");
   return {};
 }
 
@@ -254,6 +255,7 @@ Result<Understood> understand(const Inputs& inputs) {
   auto token_map = parse_token_map(inputs.token_map);
   if (!token_map) return fail(token_map.error());
   out.automatic.token_map = std::move(*token_map);
+  out.automatic.level = inputs.level;
   return out;
 }
 
