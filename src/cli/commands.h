@@ -21,6 +21,7 @@ struct CompareOptions {
   bool json = false;
   bool extended = false;
   bool statistics = false;  // a report on these alone
+  bool dequantise = false;  // my checkpoint is quantised
   std::vector<tables::Condition> fail_on;
   compare::MetricCompat compat = compare::MetricCompat::kOwn;
   size_t threads = 0;

@@ -255,8 +255,13 @@ int run_compare(const CompareOptions& options) {
                                        .actual_is_tensor = is_tensor(options.actual),
                                        .mapping_file = options.mapping_file,
                                        .token_map = options.token_map,
-                                       .level = options.level});
+                                       .level = options.level,
+                                       .dequantise = options.dequantise});
   if (!list) return report_error(list.error());
+  if (!list->kind && options.dequantise)
+    return report_error(Error(ErrorCode::kUsage)
+                        << "--weight has no effect on two files of one tensor each; it is for two "
+                           "checkpoints");
   if (const std::string_view option = option_of_dumps(options); !list->kind && !option.empty())
     return report_error(Error(ErrorCode::kUsage)
                         << option
@@ -301,6 +306,12 @@ class CompareCommand : public CommandOf<CompareOptions> {
     set.add_option("--cmp-level", level_, "LEVEL",
                    "compare only these of dumps: layer, module, api (operations with\n"
                    "none below them) or logits (what comes out at the end)");
+    set.add_flag("-w,--weight", o.dequantise,
+                 "of two checkpoints mine is quantised: weights are compared as\n"
+                 "(weight - weight_offset) * weight_scale");
+    set.add_option("--custom-algorithms", algorithms_, "FILE:FUNCTION",
+                   "not taken here: the Python package gives rows and tensors to\n"
+                   "functions of your own");
     set.group("Bare bytes");
     set.add_option("--golden-dtype", golden_.dtype, "TYPE",
                    "the golden file is bare bytes of this type");
@@ -331,6 +342,10 @@ class CompareCommand : public CommandOf<CompareOptions> {
     if (!actual) return fail(actual.error());
     options_.golden.raw = std::move(*golden);
     options_.actual.raw = std::move(*actual);
+    if (!algorithms_.empty())
+      return fail(Error(ErrorCode::kUsage)
+                  << "--custom-algorithms runs no functions of yours; write the loop in Python: "
+                     "ait_llm.compare_runs gives the rows and ait_llm.load the tensors");
     auto level = match::parse_compare_level(level_);
     if (!level) return fail(level.error());
     options_.level = *level;
@@ -354,6 +369,7 @@ class CompareCommand : public CommandOf<CompareOptions> {
   std::string fail_on_;
   std::string compat_;
   std::string level_;
+  std::string algorithms_;
 };
 
 }  // namespace

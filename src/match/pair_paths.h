@@ -35,6 +35,7 @@ struct Inputs {
   std::string mapping_file = {};            // types that correspond, for dumps: op_mapping.h
   std::string token_map = {};               // "0:1,1:1": golden tokens and my folders, for dumps
   CompareLevel level = CompareLevel::kAll;  // which operations of dumps are compared
+  bool dequantise = false;                  // my checkpoint is quantised, golden's is not
 };
 
 struct PairList {
