@@ -12,10 +12,13 @@ struct Alias {
   std::string_view command = {};  // only under this one, where two commands give it different names
 };
 
-constexpr std::array<Alias, 21> kAliases = {{
+constexpr std::array<Alias, 24> kAliases = {{
     {"-gp", "--golden-path"},
     {"-mp", "--my-path"},
     {"-mf", "--op-mapping-file"},
+    {"-cl", "--cmp-level"},
+    {"-st", "--stats"},
+    {"-alg", "--custom-algorithms"},
     {"-ids", "--save-operation-ids", "dump"},
     {"--ids", "--save-operation-ids", "dump"},
     {"-ids", "--operation-ids", "opcheck"},

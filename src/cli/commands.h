@@ -6,6 +6,7 @@
 
 #include "cli/tensor_source.h"
 #include "compare/measure.h"
+#include "match/level.h"
 #include "tables/fail_on.h"
 
 namespace ait::cli {
@@ -16,8 +17,11 @@ struct CompareOptions {
   std::string output_folder;  // empty: no report of a single pair, the current folder for many
   std::string mapping_file;   // types that correspond, for dumps
   std::string token_map;      // "0:1,1:1": golden tokens and my folders, for dumps
+  match::CompareLevel level = match::CompareLevel::kAll;  // which operations of dumps
   bool json = false;
   bool extended = false;
+  bool statistics = false;  // a report on these alone
+  bool dequantise = false;  // my checkpoint is quantised
   std::vector<tables::Condition> fail_on;
   compare::MetricCompat compat = compare::MetricCompat::kOwn;
   size_t threads = 0;
@@ -33,6 +37,9 @@ struct ShowOptions {
 struct DoctorOptions {
   bool json = false;
 };
+
+// The columns of the report that they ask for.
+tables::ComparisonColumns report_columns(const CompareOptions& options);
 
 // What the measuring needs to know of them.
 compare::Options measure_options(const CompareOptions& options);

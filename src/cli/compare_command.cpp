@@ -20,6 +20,7 @@
 #include "report/utf8.h"
 #include "tables/comparison.h"
 #include "tables/row_report.h"
+#include "tables/statistics.h"
 
 namespace ait::cli {
 namespace {
@@ -142,8 +143,7 @@ std::string document(const Row& row, const Broken& broken, const CompareOptions&
   report::JsonArray met;
   for (const std::string& hit : hits) met.emplace_back(hit);
   report::JsonObject root;
-  root.set("rows", report::JsonArray{report::column_json(
-                       tables::comparison_columns(options.extended), row)})
+  root.set("rows", report::JsonArray{report::column_json(report_columns(options), row)})
       .set("non_finite", broken_json(broken))
       .set("report", report_path.empty() ? Cell() : Cell(report_path))
       .set("fail_on_met", std::move(met));
@@ -154,8 +154,8 @@ std::string document(const Row& row, const Broken& broken, const CompareOptions&
 Result<std::optional<tables::RowReport>> begin_report(const CompareOptions& options) {
   std::optional<tables::RowReport> report;
   if (options.output_folder.empty()) return report;
-  auto created = tables::RowReport::create(options.output_folder, report_name(),
-                                           tables::comparison_columns(options.extended));
+  auto created = tables::RowReport::create(options.output_folder, report_name(options.statistics),
+                                           report_columns(options));
   if (!created) return fail(created.error());
   report.emplace(std::move(*created));
   return report;
@@ -222,6 +222,11 @@ int run_compare_one(const CompareOptions& options) {
 
 }  // namespace
 
+tables::ComparisonColumns report_columns(const CompareOptions& options) {
+  return options.statistics ? tables::statistics_columns()
+                            : tables::comparison_columns(options.extended);
+}
+
 compare::Options measure_options(const CompareOptions& options) {
   const bool asks_for_rows =
       std::any_of(options.fail_on.begin(), options.fail_on.end(), [](const auto& condition) {
@@ -231,6 +236,13 @@ compare::Options measure_options(const CompareOptions& options) {
 }
 
 namespace {
+
+// One that was given and means nothing to a single pair.
+std::string_view option_of_dumps(const CompareOptions& options) {
+  if (!options.mapping_file.empty()) return "--op-mapping-file";
+  if (!options.token_map.empty()) return "--token-map";
+  return options.level == match::CompareLevel::kAll ? "" : "--cmp-level";
+}
 
 int run_compare(const CompareOptions& options) {
   // A tensor that was picked by name, or bare bytes, are one tensor.
@@ -242,11 +254,17 @@ int run_compare(const CompareOptions& options) {
                                        .golden_is_tensor = is_tensor(options.golden),
                                        .actual_is_tensor = is_tensor(options.actual),
                                        .mapping_file = options.mapping_file,
-                                       .token_map = options.token_map});
+                                       .token_map = options.token_map,
+                                       .level = options.level,
+                                       .dequantise = options.dequantise});
   if (!list) return report_error(list.error());
-  if (!list->kind && !(options.mapping_file.empty() && options.token_map.empty()))
+  if (!list->kind && options.dequantise)
     return report_error(Error(ErrorCode::kUsage)
-                        << (options.token_map.empty() ? "--op-mapping-file" : "--token-map")
+                        << "--weight has no effect on two files of one tensor each; it is for two "
+                           "checkpoints");
+  if (const std::string_view option = option_of_dumps(options); !list->kind && !option.empty())
+    return report_error(Error(ErrorCode::kUsage)
+                        << option
                         << " has no effect on two files of one tensor each; it is for two dumps, "
                            "of torch or of the acceleration library");
   return list->kind ? run_compare_many(options, *list) : run_compare_one(options);
@@ -285,6 +303,15 @@ class CompareCommand : public CommandOf<CompareOptions> {
     set.add_option("--token-map", o.token_map, "MAP",
                    "which of my folders belongs to which golden token, for dumps,\n"
                    "as 0:1,1:1,2:2; found out if not given");
+    set.add_option("--cmp-level", level_, "LEVEL",
+                   "compare only these of dumps: layer, module, api (operations with\n"
+                   "none below them) or logits (what comes out at the end)");
+    set.add_flag("-w,--weight", o.dequantise,
+                 "of two checkpoints mine is quantised: weights are compared as\n"
+                 "(weight - weight_offset) * weight_scale");
+    set.add_option("--custom-algorithms", algorithms_, "FILE:FUNCTION",
+                   "not taken here: the Python package gives rows and tensors to\n"
+                   "functions of your own");
     set.group("Bare bytes");
     set.add_option("--golden-dtype", golden_.dtype, "TYPE",
                    "the golden file is bare bytes of this type");
@@ -297,6 +324,9 @@ class CompareCommand : public CommandOf<CompareOptions> {
                    "with this, many pairs one in the current folder without it");
     add_json(set, o.json);
     set.add_flag("--extended", o.extended, "more columns, after cmp_fail_reason");
+    set.add_flag("--stats", o.statistics,
+                 "a report on how far maximum, minimum, mean and norm are apart, and\n"
+                 "on nothing else");
     set.add_option("--fail-on", fail_on_, "LIST",
                    "end with status 1 where one holds: metric<number,\n"
                    "metric>number, failed, nan, unmatched");
@@ -312,6 +342,17 @@ class CompareCommand : public CommandOf<CompareOptions> {
     if (!actual) return fail(actual.error());
     options_.golden.raw = std::move(*golden);
     options_.actual.raw = std::move(*actual);
+    if (!algorithms_.empty())
+      return fail(Error(ErrorCode::kUsage)
+                  << "--custom-algorithms runs no functions of yours; write the loop in Python: "
+                     "ait_llm.compare_runs gives the rows and ait_llm.load the tensors");
+    auto level = match::parse_compare_level(level_);
+    if (!level) return fail(level.error());
+    options_.level = *level;
+    if (options_.statistics && options_.extended)
+      return fail(Error(ErrorCode::kUsage)
+                  << "--extended has no effect on a report on statistics; leave out one of --stats "
+                     "and --extended");
     if (compat_ == "msit") options_.compat = compare::MetricCompat::kMsit;
     if (compat_ == "ait") options_.compat = compare::MetricCompat::kAit;
     if (fail_on_.empty()) return {};
@@ -327,6 +368,8 @@ class CompareCommand : public CommandOf<CompareOptions> {
   RawWords golden_, actual_;
   std::string fail_on_;
   std::string compat_;
+  std::string level_;
+  std::string algorithms_;
 };
 
 }  // namespace

@@ -143,7 +143,7 @@ class Summary {
     return fmt::format("\nThe error jumps first at {}: {}\n", where(*row), jump_size(*row));
   }
 
-  report::JsonObject json(bool extended) const {
+  report::JsonObject json(const tables::ComparisonColumns& columns) const {
     report::JsonObject counts;
     counts.set("rows", uint64_t{rows_})
         .set("identical", uint64_t{identical_})
@@ -160,8 +160,7 @@ class Summary {
       counts.set("by_statistics", uint64_t{by_statistics_}).set("farthest", std::move(farthest));
     }
     report::JsonArray worst;
-    for (const Row& row : worst_)
-      worst.emplace_back(report::column_json(tables::comparison_columns(extended), row));
+    for (const Row& row : worst_) worst.emplace_back(report::column_json(columns, row));
     report::JsonObject root;
     root.set("summary", std::move(counts)).set("worst", std::move(worst));
     return root;
@@ -243,9 +242,10 @@ std::string next_step(const Summary& summary, const std::string& report_path) {
 int run_compare_many(const CompareOptions& options, const match::PairList& list) {
   log_problems(list);
   log_info(fmt::format("comparing {}: {} pairs", printable(list.what, 4096), list.pairs.count));
-  auto csv = tables::RowReport::create(options.output_folder,
-                                       report_name(list.kind == capture::RunKind::kMapping),
-                                       tables::comparison_columns(options.extended));
+  auto csv = tables::RowReport::create(
+      options.output_folder,
+      report_name(options.statistics, list.kind == capture::RunKind::kMapping),
+      report_columns(options));
   if (!csv) return report_error(csv.error());
 
   Summary summary;
@@ -280,7 +280,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
   if (options.json) {
     report::JsonArray met;
     for (const auto& [text, count] : hits) met.emplace_back(text);
-    report::JsonObject document = summary.json(options.extended);
+    report::JsonObject document = summary.json(report_columns(options));
     if (list.automatic) {
       document.set("recordings", completeness_json(list));
       document.set("pairing", coverage_json(*list.automatic));

@@ -16,9 +16,10 @@ std::string local_time(const char* form) {
 
 }  // namespace
 
-std::string report_name(bool manual_mapping) {
+std::string report_name(bool statistics, bool manual_mapping) {
   if (manual_mapping) return "cmp_report.csv";
-  return "ait_cmp_report_" + local_time("%Y%m%d%H%M%S") + ".csv";
+  return (statistics ? "ait_stats_cmp_report_" : "ait_cmp_report_") + local_time("%Y%m%d%H%M%S") +
+         ".csv";
 }
 
 std::string opcheck_name() { return "opcheck_result_" + local_time("%Y%m%d_%H%M%S") + ".csv"; }

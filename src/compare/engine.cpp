@@ -115,7 +115,7 @@ Result<Content> load_side(const match::Side& side, const OpenSide& files) {
                   << "tensor has no data. Without data it cannot be cut or put together");
     parts.push_back(std::move(*part->tensor));
   }
-  auto tensor = transformed(parts, side.transform);
+  auto tensor = side.dequantise ? dequantised(parts) : transformed(parts, side.transform);
   if (!tensor) return fail(tensor.error());
   return Content(std::move(*tensor));
 }
@@ -235,6 +235,7 @@ class Run {
       whole_golden = golden->tensor;
       whole_actual = actual->tensor;
       note = fit(*golden->tensor, *actual->tensor, pair.fit);
+      if (pair.actual.dequantise) note = "my data is de-quantised.";
       golden = Content(std::move(*golden->tensor));
       actual = Content(std::move(*actual->tensor));
     }

@@ -212,6 +212,48 @@ Result<Tensor> transformed(std::span<const Tensor> parts, const Transform& trans
   return std::move(ready.front());
 }
 
+Result<Tensor> dequantised(std::span<const Tensor> parts) {
+  const Tensor& weight = parts[0];
+  if (info(weight.dtype()).kind != DTypeKind::kInteger) return weight;
+  const size_t rows = rows_of(weight);
+  const size_t columns = rows > 0 ? weight.elements() / rows : 0;
+  // How many elements of the weight share a number of this part.
+  const auto shared_by = [&](const Tensor& part) -> size_t {
+    const size_t count = part.elements();
+    if (count == 1) return std::max<size_t>(weight.elements(), 1);
+    const bool fits = rows > 0 && count > 0 && count % rows == 0 && columns % (count / rows) == 0;
+    return fits ? columns / (count / rows) : 0;
+  };
+  std::vector<std::vector<double>> numbers;
+  std::vector<size_t> shared;
+  for (const Tensor& part : parts.subspan(1)) {
+    shared.push_back(shared_by(part));
+    const DTypeKind kind = info(part.dtype()).kind;
+    if (shared.back() == 0 || kind == DTypeKind::kComplex || kind == DTypeKind::kPacked)
+      return fail(unfit(part, "is no scale or offset for " + shape_text(weight.shape())));
+    metrics::read_elements(part.view(), 0, part.elements(), numbers.emplace_back());
+  }
+  if (!checked_mul(weight.elements(), sizeof(float)))
+    return fail(unfit(weight, "is too large to de-quantise"));
+  auto file = MappedFile::temporary(
+      weight.elements() * sizeof(float), [&](std::span<std::byte> out) -> Result<void> {
+        std::vector<double> values;
+        for (size_t first = 0; first < weight.elements(); first += kStretchElements) {
+          const size_t count = std::min(kStretchElements, weight.elements() - first);
+          metrics::read_elements(weight.view(), first, count, values);
+          for (size_t i = 0; i < count; ++i) {
+            const double offset = numbers.size() > 1 ? numbers[1][(first + i) / shared[1]] : 0;
+            const auto value =
+                static_cast<float>((values[i] - offset) * numbers[0][(first + i) / shared[0]]);
+            std::memcpy(out.data() + (first + i) * sizeof value, &value, sizeof value);
+          }
+        }
+        return {};
+      });
+  if (!file) return fail(file.error());
+  return Tensor::contiguous(*file, (*file)->bytes(), DType::kFloat32, weight.shape());
+}
+
 std::string fit(Tensor& golden, Tensor& actual, Fit how) {
   if (golden.elements() == actual.elements() || how == Fit::kNone) return {};
   const bool golden_smaller = golden.elements() < actual.elements();

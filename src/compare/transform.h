@@ -22,6 +22,11 @@ namespace ait::compare {
 // the transform: a width that is no multiple, shards of different shapes.
 Result<Tensor> transformed(std::span<const Tensor> parts, const match::Transform& transform);
 
+// A quantised weight as float32: (weight - offset) * scale. `parts` are these three, or the first and
+// the second. Scale and offset are one number, one for each row of the weight, or one for each of
+// equally long stretches of a row. A weight that is not of integers is given back. kUsage as above.
+Result<Tensor> dequantised(std::span<const Tensor> parts);
+
 // Where the sides differ in rows, makes them equal as far as `how` allows, and says what was done;
 // empty where nothing was, or nothing could be.
 std::string fit(Tensor& golden, Tensor& actual, match::Fit how);

@@ -78,7 +78,7 @@ class Automatic {
                                : plan_by_data(programs, steps));
     plan_alone(*alignment, places, planned);
     auto out = carry_out(golden_, actual_, golden_programs_, actual_programs_,
-                         std::move(*alignment), std::move(planned));
+                         std::move(*alignment), std::move(planned), options_.level);
     out.method = places ? places->method : method_without_places();
     out.notes.insert(out.notes.begin(), notes_.begin(), notes_.end());
     return out;

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "capture/recording.h"
+#include "match/level.h"
 #include "match/op_mapping.h"
 #include "match/pair.h"
 #include "match/tokens.h"
@@ -27,6 +28,7 @@ namespace ait::match {
 struct AutomaticOptions {
   std::vector<TypeMapping> mappings;
   TokenMap token_map;
+  CompareLevel level = CompareLevel::kAll;
 };
 
 // How much of one run has a partner, in operations, each counted once however many rounds there

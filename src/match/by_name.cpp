@@ -85,4 +85,29 @@ std::vector<Pair> pair_by_name(const Capture& golden, const Capture& actual) {
   return all;
 }
 
+size_t add_scales(std::vector<Pair>& pairs) {
+  std::unordered_map<std::string, size_t> mine_alone;  // by name
+  for (size_t i = 0; i < pairs.size(); ++i)
+    if (!pairs[i].golden.present()) mine_alone.emplace(pairs[i].subject.name, i);
+  std::vector<bool> used(pairs.size());
+  size_t found = 0;
+  for (Pair& pair : pairs) {
+    if (!pair.complete() || !pair.subject.name.ends_with("weight")) continue;
+    const auto take = [&](std::string_view suffix) {
+      const auto part = mine_alone.find(pair.subject.name + std::string(suffix));
+      if (part == mine_alone.end()) return false;
+      pair.actual.records.push_back(pairs[part->second].actual.records.front());
+      used[part->second] = true;
+      return true;
+    };
+    if (!take("_scale")) continue;
+    take("_offset");
+    pair.actual.dequantise = true;
+    ++found;
+  }
+  size_t at = 0;
+  std::erase_if(pairs, [&](const Pair&) { return used[at++]; });
+  return found;
+}
+
 }  // namespace ait::match

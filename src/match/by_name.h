@@ -15,4 +15,9 @@ namespace ait::match {
 // a pair is that name.
 std::vector<Pair> pair_by_name(const capture::Capture& golden, const capture::Capture& actual);
 
+// Gives my weights the scale ("x.weight_scale") and the offset ("x.weight_offset") that lie beside
+// them, where golden has no such scale itself; these then are no pairs of their own. Returns how
+// many weights have one.
+size_t add_scales(std::vector<Pair>& pairs);
+
 }  // namespace ait::match

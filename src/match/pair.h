@@ -44,6 +44,9 @@ struct Transform {
 struct Side {
   std::vector<capture::TensorRecord> records;  // none: there is no such side
   Transform transform;
+  // The records are a quantised weight, its scale and, where it has one, its offset: what is
+  // compared is (weight - offset) * scale.
+  bool dequantise = false;
 
   Side() = default;
   Side(capture::TensorRecord record) { records.push_back(std::move(record)); }  // NOLINT

@@ -116,19 +116,25 @@ Result<PairList> pair_operations(Run golden_run, Run actual_run, const Understoo
   return list;
 }
 
-Result<PairList> pair_records(Run golden_run, Run actual_run, std::string what) {
+Result<PairList> pair_records(Run golden_run, Run actual_run, std::string what,
+                              bool dequantise = false) {
   auto& golden = std::get<Capture>(golden_run);
   auto& actual = std::get<Capture>(actual_run);
   PairList list;
-  list.pairs = pair_by_name(golden, actual);
+  std::vector<Pair> pairs = pair_by_name(golden, actual);
+  if (dequantise && add_scales(pairs) == 0)
+    list.problems.push_back(Error(ErrorCode::kUsage, actual.root)
+                            << "--weight has no effect: no weight has a weight_scale beside it");
+  list.pairs = std::move(pairs);
   list.what = std::move(what);
   take_problems(golden.problems, list);
   take_problems(actual.problems, list);
   return list;
 }
 
-Result<PairList> pair_weights(Run golden, Run actual, const Understood&) {
-  return pair_records(std::move(golden), std::move(actual), "two checkpoints, by tensor name");
+Result<PairList> pair_weights(Run golden, Run actual, const Understood& options) {
+  return pair_records(std::move(golden), std::move(actual), "two checkpoints, by tensor name",
+                      options.inputs.dequantise);
 }
 
 Result<PairList> pair_files(Run golden, Run actual, const Understood&) {
@@ -226,7 +232,14 @@ Result<void> refuse_options_of_dumps(const Inputs& inputs, std::string_view what
   };
   if (!inputs.mapping_file.empty()) return refused("--op-mapping-file");
   if (!inputs.token_map.empty()) return refused("--token-map");
+  if (inputs.level != CompareLevel::kAll) return refused("--cmp-level");
   return {};
+}
+
+Result<void> refuse_options_of_weights(const Inputs& inputs, std::string_view what) {
+  if (!inputs.dequantise) return {};
+  return fail(Error(ErrorCode::kUsage)
+              << "--weight has no effect on " << what << "; it is for two checkpoints");
 }
 
 // Options that pick one tensor of a file, or say what its bytes are.
@@ -254,6 +267,7 @@ Result<Understood> understand(const Inputs& inputs) {
   auto token_map = parse_token_map(inputs.token_map);
   if (!token_map) return fail(token_map.error());
   out.automatic.token_map = std::move(*token_map);
+  out.automatic.level = inputs.level;
   return out;
 }
 
@@ -272,6 +286,9 @@ Result<PairList> pair_alike(const Understood& options, std::span<const Layout> l
     if (golden != nullptr && actual != nullptr) {
       if (way.kind != RunKind::kOperations)
         if (auto fits = refuse_options_of_dumps(inputs, way.what); !fits) return fail(fits.error());
+      if (way.kind != RunKind::kWeights)
+        if (auto fits = refuse_options_of_weights(inputs, way.what); !fits)
+          return fail(fits.error());
       auto golden_run = golden->read(inputs.golden);
       if (!golden_run) return fail(golden_run.error());
       auto actual_run = actual->read(inputs.actual);
@@ -309,6 +326,8 @@ Result<PairList> pair_paths(const Inputs& inputs, std::span<const Layout> layout
   };
   if (mapping != nullptr) {
     if (auto fits = refuse_options_of_dumps(inputs, "a manual mapping"); !fits)
+      return fail(fits.error());
+    if (auto fits = refuse_options_of_weights(inputs, "a manual mapping"); !fits)
       return fail(fits.error());
     return not_empty(pair_mapping(*mapping, inputs));
   }

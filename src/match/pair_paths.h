@@ -32,8 +32,10 @@ struct Inputs {
   // else the file holds.
   bool golden_is_tensor = false;
   bool actual_is_tensor = false;
-  std::string mapping_file = {};  // types that correspond, for dumps: op_mapping.h
-  std::string token_map = {};     // "0:1,1:1": golden tokens and my folders, for dumps
+  std::string mapping_file = {};            // types that correspond, for dumps: op_mapping.h
+  std::string token_map = {};               // "0:1,1:1": golden tokens and my folders, for dumps
+  CompareLevel level = CompareLevel::kAll;  // which operations of dumps are compared
+  bool dequantise = false;                  // my checkpoint is quantised, golden's is not
 };
 
 struct PairList {

@@ -218,7 +218,8 @@ void add_note(const Alignment& alignment, bool is_golden, std::vector<std::strin
 
 AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
                          std::vector<Program> golden_programs, std::vector<Program> actual_programs,
-                         Alignment alignment, std::vector<PlannedProgram> planned) {
+                         Alignment alignment, std::vector<PlannedProgram> planned,
+                         CompareLevel level) {
   AutomaticPairs out;
   add_note(alignment, true, out.notes);
   add_note(alignment, false, out.notes);
@@ -256,6 +257,13 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
     });
     sort_pairs(*golden, *actual, program.pairs);
   }
+  for (PlannedProgram& program : planned)
+    std::erase_if(program.pairs, [&](const PlannedPair& pair) {
+      return pair.actual.empty() ? !is_of(level, *golden, golden_programs[program.golden],
+                                          golden->slots[pair.golden[0]].operation)
+                                 : !is_of(level, *actual, actual_programs[program.actual],
+                                          actual->slots[pair.actual[0]].operation);
+    });
   out.golden = coverage_of(*golden, golden_paired, golden_alone, golden_copies);
   out.actual = coverage_of(*actual, actual_paired, actual_alone, {});
   for (const uint32_t operation : operations_with_output(*actual))

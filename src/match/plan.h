@@ -33,9 +33,11 @@ struct PlannedProgram {
 };
 
 // Puts the pairs in order and makes them available; counts what is covered. There is a program for
-// every step of the alignment, those that stand alone as well.
+// every step of the alignment, those that stand alone as well. Pairs of other levels than the one
+// asked for are counted, and left out.
 AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
                          std::vector<Program> golden_programs, std::vector<Program> actual_programs,
-                         Alignment alignment, std::vector<PlannedProgram> planned);
+                         Alignment alignment, std::vector<PlannedProgram> planned,
+                         CompareLevel level = CompareLevel::kAll);
 
 }  // namespace ait::match

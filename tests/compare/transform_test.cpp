@@ -120,5 +120,29 @@ TEST(Fit, LeavesAloneWhatItMayNotOrCannotChange) {
   }
 }
 
+TEST(Dequantised, IsTheWeightLessItsOffsetTimesItsScale) {
+  const auto weight = make_tensor<int8_t>(DType::kInt8, {2, 4}, {-3, -2, -1, 0, 1, 2, 3, 4});
+  const auto values = [&](const std::vector<Result<Tensor>>& parts) -> std::vector<float> {
+    std::vector<Tensor> tensors = {*weight};
+    for (const auto& part : parts) tensors.push_back(*part);
+    const auto tensor = dequantised(tensors);
+    if (!tensor) return {};
+    EXPECT_EQ(tensor->dtype(), DType::kFloat32);
+    EXPECT_EQ(tensor->shape(), weight->shape());
+    std::vector<float> out(8);
+    gather(tensor->view(), 0, 8, std::as_writable_bytes(std::span(out)).data());
+    return out;
+  };
+  using V = std::vector<float>;
+  EXPECT_EQ(values({floats({0.5})}), (V{-1.5, -1, -.5, 0, .5, 1, 1.5, 2}));
+  EXPECT_EQ(values({floats({2, 1}, {1, 10}), floats({2, 1}, {1, 2})}),
+            (V{-4, -3, -2, -1, -10, 0, 10, 20}));
+  EXPECT_EQ(values({floats({1, 10})}), (V{-3, -2, -1, 0, 10, 20, 30, 40})) << "one for each row";
+  EXPECT_EQ(values({floats({2, 2}, {1, 2, 3, 4})}), (V{-3, -2, -2, 0, 3, 6, 12, 16}));
+  EXPECT_EQ(values({floats({1, 2, 3})}), V{});
+  const std::vector<Tensor> real = {*floats({1, 2}), *floats({0.5})};
+  EXPECT_EQ(dequantised(real)->elements(), 2U) << "it is no quantised weight";
+}
+
 }  // namespace
 }  // namespace ait::compare

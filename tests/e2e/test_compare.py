@@ -293,6 +293,14 @@ def test_results_do_not_depend_on_the_thread_count(compare, tmp_path):
     assert one == two == many
 
 
+def test_statistics_alone_of_a_single_pair(compare, pair, tmp_path):
+    golden, actual = (array.astype(np.float64) for array in pair)
+    row = json_row(compare("--json", "--stats"))
+    assert row["max_stat_absolute_error"] == pytest.approx(abs(actual.max() - golden.max()))
+    assert row["l2norm_stat_relative_error"] == pytest.approx(np.linalg.norm(actual) / np.linalg.norm(golden) - 1)
+    assert "--extended has no effect" in error_line(compare("--stats", "--extended"))
+
+
 def test_the_old_result_line_is_in_the_debug_log(compare, pair):
     import ast
 
@@ -312,6 +320,7 @@ def test_the_mapping_file_must_exist(compare, pair, tmp_path):
 def test_options_for_dumps_are_refused_for_two_files(compare, pair, tmp_path):
     (tmp_path / "types.json").write_text('{"Linear": "Linear"}')
     assert "--op-mapping-file has no effect on two files of one tensor each" in error_line(compare("-mf", "types.json"))
+    assert "--cmp-level has no effect on two files of one tensor" in error_line(compare("--cmp-level", "logits"))
     assert "--token-map has no effect on two files" in error_line(compare("--token-map", "0:0"))
 
 

@@ -1,6 +1,7 @@
 """`ait llm compare` on dumps: who is paired with whom, held against what is known by construction."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -264,9 +265,51 @@ def test_nothing_paired_at_all_ends_with_status_2(ait, plain, tmp_path):
     assert read_rows(tmp_path / "out")
 
 
+LEVELS = {
+    "layer": r"\d+_(Prefill_layer|Decoder_layer|WordEmbedding|PositionEmbedding|RmsNormOperation|LmHead)",
+    "module": r"\d+_(Prefill|Decoder)_layer/\d+_\w+",
+    "api": r"(\d+_\w+/)*\d+_\w+",
+    "logits": r"\d+_LmHead",
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_level_picks_operations(ait, plain, tmp_path, level):
+    both = ("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "--extended")
+    ait(*both, "-o", tmp_path / "all")
+    done = ait(*both, "-o", tmp_path / "some", "-cl", level)
+    assert done.returncode == 0, done.stderr
+    whole, rows = read_rows(tmp_path / "all"), read_rows(tmp_path / "some")
+    operations = {row["my_operation"] for row in whole if row["my_operation"]}
+    containers = {operation.rsplit("/", 1)[0] for operation in operations if "/" in operation}
+    containers |= {operation.split("/")[0] for operation in operations if "/" in operation}
+    wanted = {operation for operation in operations if re.fullmatch(LEVELS[level], operation)}
+    if level == "api":
+        wanted -= containers
+    found = {row["my_operation"] for row in rows if row["my_operation"]}
+    assert found == wanted != set()
+    assert {tuple(row.values()) for row in rows} < {tuple(row.values()) for row in whole}
+    tokens = {row["token_id"] for row in rows}
+    assert tokens == {"0", "1", "2"}
+
+
+def test_a_level_of_torch_is_known_by_its_modules(ait, plain, tmp_path):
+    for level, names in [
+        ("layer", {"root.model.layers.0", "root.model.layers.1", "root.model.norm", "root.lm_head"}),
+        ("logits", {"root.lm_head"}),
+    ]:
+        out = tmp_path / level
+        ait("llm", "compare", "-gp", plain.golden, "-mp", plain.golden, "--cmp-level", level, "--extended", "-o", out)
+        found = {row["my_operation"] for row in read_rows(out)}
+        assert names <= found and not any("self_attn" in name or "mlp" in name for name in found)
+
+
 def test_wrong_options_are_one_clear_line(ait, plain, tmp_path):
     both = ("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", tmp_path)
     assert "--token-map wants" in error_line(ait(*both, "--token-map", "x"))
+    assert "--cmp-level does not know 'leyer'; give layer, module, api or logits" in error_line(
+        ait(*both, "-cl", "leyer")
+    )
     assert "has no round 9" in error_line(ait(*both, "--token-map", "9:0"))
     mapping = tmp_path / "mapping.json"
     mapping.write_text('{"LinearOperation": 3}')

@@ -208,6 +208,45 @@ def test_checkpoints_are_compared_by_tensor_name_whatever_their_shards(ait, tmp_
     assert rows["model.layers.10.weight"]["max_absolute_error"] == "0.0"
 
 
+def test_a_quantised_checkpoint_is_compared_with_the_one_it_came_from(ait, tmp_path):
+    save_file = pytest.importorskip("safetensors.numpy").save_file
+    random = np.random.default_rng(0)
+    golden = {f"layers.{i}.weight": random.standard_normal((8, 32)).astype(np.float32) for i in range(3)}
+    golden["norm.weight"] = np.ones(32, np.float32)
+    mine = {"norm.weight": golden["norm.weight"]}
+    for name, weight in golden.items():
+        if name == "norm.weight":
+            continue
+        scale = np.abs(weight).max(axis=1, keepdims=True) / 127
+        offset = np.full_like(scale, 2.0)
+        mine[name] = (np.round(weight / scale).clip(-125, 125) + offset).astype(np.int8)
+        mine |= {f"{name}_scale": scale, f"{name}_offset": offset}
+    mine["layers.1.weight_scale"] = mine["layers.1.weight_scale"] * np.float32(2)
+    for side, tensors in (("g", golden), ("m", mine)):
+        (tmp_path / side).mkdir()
+        names = sorted(tensors)
+        for part in (0, 1):
+            half = {name: tensors[name] for name in names[part::2]}
+            save_file(half, tmp_path / side / f"model-0000{part + 1}-of-00002.safetensors")
+    done = ait("llm", "compare", "-gp", "g", "-mp", "m", "-w", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    rows = read_report(tmp_path / "out")
+    assert set(rows) == set(golden)
+    for name, row in rows.items():
+        wrong = float(row["relative_euclidean_distance"])
+        assert wrong == 0 if name == "norm.weight" else 0.9 < wrong < 1.1 if "1" in name else 0.001 < wrong < 0.02
+        assert ("my data is de-quantised." in row["cmp_fail_reason"]) == (name != "norm.weight")
+    plain = ait("llm", "compare", "-gp", "g", "-mp", "g", "--weight", "-o", "out")
+    assert "--weight has no effect: no weight has a weight_scale beside it" in plain.stderr
+    manual = ait("llm", "compare", "-gp", "g/model-00001-of-00002.safetensors", "-mp", "out", "-w", "-o", "out")
+    assert manual.returncode == 2
+    np.save(tmp_path / "x.npy", np.ones(3))
+    single = ait("llm", "compare", "-gp", "x.npy", "-mp", "x.npy", "-w")
+    assert single.returncode == 2 and "--weight has no effect on two files" in single.stderr
+    own = ait("llm", "compare", "-gp", "x.npy", "-mp", "x.npy", "-alg", "mine.py:f")
+    assert own.returncode == 2 and "ait_llm.compare_runs" in own.stderr
+
+
 def test_a_missing_shard_is_rows_with_a_reason(ait, tmp_path):
     save_file = pytest.importorskip("safetensors.numpy").save_file
     for side in ("g", "m"):

@@ -190,6 +190,36 @@ def test_statistics_of_torch_stand_beside_the_tensors_of_another_run(runs, side)
         assert row["facts"][side]["kept"] == "statistics" and row["facts"][side]["records"][0]["kept"] == "statistics"
 
 
+STATISTICS_COLUMNS = (
+    "token_id data_id golden_data_path golden_op_type my_data_path my_op_type max_stat_absolute_error "
+    "max_stat_relative_error min_stat_absolute_error min_stat_relative_error mean_stat_absolute_error "
+    "mean_stat_relative_error l2norm_stat_absolute_error l2norm_stat_relative_error cmp_fail_reason"
+).split()
+
+
+@pytest.mark.parametrize("modes", [(1, 1), (1, 0), (0, 0)], ids=lambda modes: f"{modes[0]} against {modes[1]}")
+def test_a_report_on_statistics_says_how_far_they_are_apart(runs, modes):
+    out = runs.folder / f"stats_{modes[0]}_{modes[1]}"
+    runs.ait("llm", "compare", "-gp", runs.torch(modes[0]), "-mp", runs.torch(modes[1], SCALE), "-st", "-o", out)
+    (path,) = out.glob("*.csv")
+    assert path.name.startswith("ait_stats_cmp_report_")
+    rows = read_csv(out)
+    assert list(rows[0]) == STATISTICS_COLUMNS
+    golden, mine = tensors_of(runs.torch(0)), tensors_of(runs.torch(0, SCALE))
+    for row in rows:
+        one = golden[row["token_id"], row["data_id"]].double()
+        other = mine[row["token_id"], row["data_id"]].double()
+        for name, value in [("max", torch.max), ("min", torch.min), ("mean", torch.mean), ("l2norm", torch.norm)]:
+            apart = abs(float(value(other)) - float(value(one)))
+            scale = float(one.abs().max())
+            assert float(row[f"{name}_stat_absolute_error"]) == pytest.approx(apart, rel=1e-3, abs=1e-6 * scale)
+            relative = apart / max(abs(float(value(one))), 2**-23)
+            if abs(float(value(one))) > 1e-3 * scale:
+                assert float(row[f"{name}_stat_relative_error"]) == pytest.approx(relative, rel=1e-2, abs=1e-3)
+    (found,) = [row for row in rows if row["token_id"] == "0" and row["data_id"] == f"{SCALED}/output"]
+    assert float(found["l2norm_stat_relative_error"]) == pytest.approx(SCALE - 1, rel=1e-5)
+
+
 @pytest.mark.parametrize("modes", [(1, 1), (1, 0), (0, 1), (2, 1)], ids=lambda modes: f"{modes[0]} against {modes[1]}")
 def test_a_wrong_scale_shows_as_a_distance_where_it_is(runs, modes):
     document, rows = runs.compare(runs.torch(modes[0]), runs.torch(modes[1], SCALE))

@@ -1,5 +1,6 @@
 #include "match/by_name.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace ait::match {
@@ -54,6 +55,34 @@ TEST(PairByName, TakesDotsInTensorNamesAsPartOfTheName) {
   golden.records[0].member = "layers.0.weight";
   actual.records[0].member = "layers.0.bias";
   EXPECT_EQ(pair_by_name(golden, actual).size(), 2u);
+}
+
+TEST(AddScales, GivesWeightsWhatLiesBesideThem) {
+  const auto capture_of = [](const std::vector<std::string>& names) {
+    capture::Capture out;
+    for (const std::string& name : names) {
+      capture::TensorRecord record;
+      record.path = "model.safetensors";
+      record.member = record.operation = name;
+      out.records.push_back(std::move(record));
+    }
+    return out;
+  };
+  auto pairs = pair_by_name(
+      capture_of({"a.weight", "b.weight", "weight_norm.weight"}),
+      capture_of({"a.weight", "a.weight_offset", "a.weight_scale", "b.weight", "c.weight_scale",
+                  "weight_norm.weight", "weight_norm.weight_scale"}));
+  EXPECT_EQ(add_scales(pairs), 2U);
+  std::vector<std::string> found;
+  for (const Pair& pair : pairs) {
+    std::string text = pair.subject.name + (pair.actual.dequantise ? "*" : "");
+    for (const auto& record : pair.actual.records) text += " " + record.operation;
+    found.push_back(text);
+  }
+  EXPECT_THAT(found, ::testing::ElementsAre("a.weight* a.weight a.weight_scale a.weight_offset",
+                                            "b.weight b.weight", "c.weight_scale c.weight_scale",
+                                            "weight_norm.weight* weight_norm.weight "
+                                            "weight_norm.weight_scale"));
 }
 
 }  // namespace
