@@ -55,6 +55,11 @@ Result<Expected> transdata(Task& task);
 // norm.cpp
 Result<Expected> rms_norm(Task& task);
 Result<Expected> layer_norm(Task& task);
+// norm_variants.cpp
+Result<Expected> rms_norm_with_stride(Task& task);
+Result<Expected> layer_norm_with_stride(Task& task);
+Result<Expected> cohere_layer_norm(Task& task);
+Result<Expected> gather_pre_rms_norm(Task& task);
 // order.cpp
 Result<Expected> softmax(Task& task);
 Result<Expected> reduce(Task& task);
