@@ -60,7 +60,7 @@ int report_error(const Error& error) {
 }
 
 void install_signal_handlers() {
-  const auto handle = [](int signal_number, void (*handler)(int)) {
+  const auto handle = [](int signal_number, void (*handler)(int), int flags = 0) {
     struct sigaction action{};
     ::sigaction(signal_number, nullptr, &action);
     // nohup and background shells ignore some of them on purpose.
@@ -68,10 +68,11 @@ void install_signal_handlers() {
     action = {};
     sigemptyset(&action.sa_mask);
     action.sa_handler = handler;
+    action.sa_flags = flags;
     ::sigaction(signal_number, &action, nullptr);
   };
   // Not SIG_IGN, which a command that we start would inherit: a handler goes when it starts.
-  for (const int signal_number : {SIGPIPE, SIGXFSZ}) handle(signal_number, [](int) {});
+  for (const int signal_number : {SIGPIPE, SIGXFSZ}) handle(signal_number, [](int) {}, SA_RESTART);
   handle(SIGBUS, end_on_shrunk_file);
   for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) handle(signal_number, end_on_signal);
 }

@@ -81,7 +81,7 @@ std::string why_no_tensor(const Options& options, const Ledger& counts) {
   // Newer libraries ask first and then don't offer them.
   if (options.device)
     return fmt::format(
-        "no operation ran on device {}, which -device asks for; without -device all are recorded",
+        "-device {}: no operation ran on that device; without -device all devices are recorded",
         *options.device);
   return fmt::format(
       "the operations that were asked for did not run in the rounds -er {}, or the library "

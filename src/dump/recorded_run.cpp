@@ -71,10 +71,6 @@ bool is_temporary_of(std::string_view name, const std::string& pid) {
   return name.substr(0, dash).ends_with("." + pid);
 }
 
-bool is_tensor_file(const fs::path& path) {
-  return path.extension() == ".bin" || path.extension() == ".pth";
-}
-
 // Tiling and reported topologies have places of their own.
 bool is_record_file(const fs::path& path) {
   const std::string name = path.filename().native();
@@ -155,8 +151,12 @@ FileCount files_of(const fs::path& root, const std::string& scratch, const Recor
       std::error_code error;
       if (kind == record::kTorchTensorsFolder && (file.last_write_time(error) < since || error))
         return;
-      if (is_record_file(file.path())) ++out.records;
-      if (!is_tensor_file(file.path())) return;
+      const fs::path& path = file.path();
+      if (is_record_file(path)) ++out.records;
+      // The library chooses the names of its tensors, the recorder of torch has other files, too.
+      if (is_record_file(path) || path.filename().native().starts_with('.') ||
+          (kind == record::kTorchTensorsFolder && path.extension() != ".pth"))
+        return;
       ++out.tensors;
       if (with_bytes) out.tensor_bytes += counted_bytes(file);
     });

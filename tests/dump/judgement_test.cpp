@@ -108,7 +108,7 @@ TEST(Judge, FindsOutWhyNothingWasCaptured) {
               }),
               AllOf(HasSubstr("3 tensors"), HasSubstr("-device 5")));
   EXPECT_THAT(only([](auto&, auto& o) { o.device = 1; }),
-              HasSubstr("no operation ran on device 1, which -device asks for"));
+              HasSubstr("-device 1: no operation ran on that device"));
   EXPECT_THAT(only([](auto&, auto&) {}), HasSubstr("did not run in the rounds -er 0,0"));
 }
 
