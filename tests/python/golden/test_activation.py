@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
-from oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal
+from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal
 
 SHAPES = [(7,), (3, 10), (2, 1, 6), (1, 4, 2, 8)]
 

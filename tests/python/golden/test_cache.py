@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
-from oracle import assert_caught, assert_sound, golden, normal, numbers, whole
+from golden_oracle import assert_caught, assert_sound, golden, normal, numbers, whole
 
 TYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "int8": torch.int8}
 I32 = torch.int32

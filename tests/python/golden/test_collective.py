@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers, whole
+from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers, whole
 
 
 def run(name, ranks, rank, outputs=None, rank_params=(), **param):

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers, whole
+from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers, whole
 
 UNARY = {3: torch.cos, 4: torch.sin, 5: torch.neg, 20: torch.tanh}
 BINARY = {8: torch.add, 9: torch.mul, 10: torch.div, 15: torch.sub}

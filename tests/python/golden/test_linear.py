@@ -5,7 +5,18 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers, share, to_fractal, whole
+from golden_oracle import (
+    FLOATS,
+    assert_agrees,
+    assert_caught,
+    assert_sound,
+    golden,
+    normal,
+    numbers,
+    share,
+    to_fractal,
+    whole,
+)
 
 
 def linear(inputs, outputs=None, fractal=(), **param):

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from oracle import assert_agrees, assert_caught, golden, normal, numbers, whole
+from golden_oracle import assert_agrees, assert_caught, golden, normal, numbers, whole
 
 TYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "int8": torch.int8}
 

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
-from oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers
+from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers
 
 SHAPES = [(3, 16), (2, 5, 33), (1, 128), (4, 1, 2, 8)]
 

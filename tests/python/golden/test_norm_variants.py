@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 cohere = pytest.importorskip("transformers.models.cohere.modeling_cohere")
 import torch.nn.functional as F
-from oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, whole
+from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, whole
 
 I32 = torch.int32
 

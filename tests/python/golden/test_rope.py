@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 glm = pytest.importorskip("transformers.models.glm.modeling_glm")
 llama = pytest.importorskip("transformers.models.llama.modeling_llama")
 
-from oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, whole
+from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, whole
 
 
 def angles(tokens, width, dtype, interleaved=False, start=0):

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from oracle import assert_caught, assert_sound, golden, normal, numbers
+from golden_oracle import assert_caught, assert_sound, golden, normal, numbers
 
 TYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 I32 = torch.int32

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -32,6 +33,7 @@ class ProcessFolder:
         self.others = _native.Account(kind.PRIVATE if private else kind.RECORDS)
         make_private(os.path.abspath(dump_path), "ait_dump", "torch_tensors")
         self.path = _claim(os.path.join(self._parent, f"{device}_{os.getpid()}"))
+        self._last_manifest = (_native.Account(), "")
 
     def move(self, device: str) -> None:
         """To the name of another device."""
@@ -55,7 +57,17 @@ class ProcessFolder:
         described = manifest.describe(self.device, self.tensors, self.others, ended)
         text = json.dumps(described, indent=1, ensure_ascii=False)
         # On an account of its own: it cannot count itself.
-        store.submit_text(_native.Account(), os.path.join(self.path, MANIFEST_FILE), text)
+        self._last_manifest = (_native.Account(), text)
+        store.submit_text(self._last_manifest[0], os.path.join(self.path, MANIFEST_FILE), text)
+
+    def put_last_manifest_in_place(self) -> None:
+        """Where a full disk had no room for a new file: into the room of the one before it."""
+        account, text = self._last_manifest
+        if account.failed == 0:
+            return
+        with contextlib.suppress(OSError), open(os.path.join(self.path, MANIFEST_FILE), "r+b") as file:
+            file.write(text.encode())
+            file.truncate()
 
 
 def is_launchers(dump_path: str) -> bool:

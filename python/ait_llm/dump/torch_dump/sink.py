@@ -191,6 +191,8 @@ class Sink:
         process.store().flush()
         self.write_manifest(now=True, ended=True)
         process.store().flush()
+        if self._folder is not None:
+            self._folder.put_last_manifest_in_place()
         self.warn_of_failures()
         if self._failures:
             _logger.warning("ait_llm: %d files could not be written to %s", self._failures, self.path)
