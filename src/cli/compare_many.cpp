@@ -230,7 +230,11 @@ void log_problems(const match::PairList& list) {
     log_warning(fmt::format("… and {} more such problems", list.problems.size() - kShownProblems));
 }
 
-std::string next_step(const Summary& summary, const std::string& report_path) {
+// Where the error begins, if rows are in the order of the computation, or else the worst row.
+std::string next_step(const Summary& summary, bool in_order, const std::string& report_path) {
+  if (const Row* jump = in_order ? summary.jump() : nullptr)
+    return fmt::format("Next: look at where the error begins with: ait show {}\n",
+                       report::visible(jump->actual.records.front().path));
   if (const Row* worst = summary.worst())
     return fmt::format("Next: look at the worst one with: ait show {}\n",
                        report::visible(worst->actual.records.front().path));
@@ -241,7 +245,7 @@ std::string next_step(const Summary& summary, const std::string& report_path) {
 
 int run_compare_many(const CompareOptions& options, const match::PairList& list) {
   log_problems(list);
-  log_info(fmt::format("comparing {}: {} pairs", printable(list.what, 4096), list.pairs.count));
+  log_info("comparing " + printable(list.what, kMaxPathBytes));
   auto csv = tables::RowReport::create(
       options.output_folder,
       report_name(options.statistics, list.kind == capture::RunKind::kMapping),
@@ -273,7 +277,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
   const auto report_path = csv->finish(partial ? "_partial" : "");
   if (!report_path) return report_error(report_path.error());
   if (partial)
-    log_warning(fmt::format("stopped: {} of {} pairs are in the partial report", summary.rows(),
+    log_warning(fmt::format("stopped: {} of {} rows are in the partial report", summary.rows(),
                             list.pairs.count));
 
   int status = hits.empty() ? kDone : kFailOnHit;
@@ -299,7 +303,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
     const std::string jump = list.automatic ? summary.jump_text() : "";
     status =
         print(lead + summary.text(coloured) + jump + "\nReport: " + report::visible(*report_path) +
-                  "\n" + next_step(summary, *report_path),
+                  "\n" + next_step(summary, list.automatic.has_value(), *report_path),
               status);
   }
   for (const auto& [text, count] : hits)

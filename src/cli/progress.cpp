@@ -33,7 +33,7 @@ std::string progress_line(size_t done, size_t total, uint64_t bytes, double seco
   const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1;
   const auto filled = static_cast<size_t>(share * static_cast<double>(kBarWidth));
   std::string line = "[" + std::string(filled, '#') + std::string(kBarWidth - filled, '-') + "]";
-  line += fmt::format(" {:3.0f}%  {}/{} pairs", share * 100, done, total);
+  line += fmt::format(" {:3.0f}%  {}/{} rows", share * 100, done, total);
   if (seconds > 0) line += fmt::format("  {:.1f} GB/s", static_cast<double>(bytes) / seconds / 1e9);
   if (done > 0 && done < total) line += "  " + duration_text(seconds * (1 / share - 1)) + " left";
   return line;

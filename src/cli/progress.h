@@ -31,7 +31,7 @@ class Progress {
   Clock::time_point next_;
 };
 
-// The line itself: "[######----]  60%  1200/2000 pairs  4.2 GB/s  12 s left".
+// The line itself: "[######----]  60%  1200/2000 rows  4.2 GB/s  12 s left".
 std::string progress_line(size_t done, size_t total, uint64_t bytes, double seconds);
 
 }  // namespace ait::cli

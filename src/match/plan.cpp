@@ -153,11 +153,14 @@ void sort_pairs(const Recording& golden, const Recording& actual, std::vector<Pl
             [&](const PlannedPair& a, const PlannedPair& b) { return key(a) < key(b); });
 }
 
-// Operations with an output, of all programs.
-std::set<uint32_t> operations_with_output(const Recording& recording) {
+// Operations with an output, of all programs; with an input where no outputs were recorded.
+std::set<uint32_t> counted_operations(const Recording& recording) {
+  const bool has_outputs =
+      std::any_of(recording.slots.begin(), recording.slots.end(),
+                  [](const capture::Slot& slot) { return slot.direction == Direction::kOutput; });
   std::set<uint32_t> out;
   for (const capture::Slot& slot : recording.slots)
-    if (slot.direction == Direction::kOutput &&
+    if ((slot.direction == Direction::kOutput || !has_outputs) &&
         recording.operations[slot.operation].level == capture::Level::kOperation)
       out.insert(slot.operation);
   return out;
@@ -167,7 +170,7 @@ Coverage coverage_of(const Recording& recording, const std::set<uint32_t>& paire
                      const std::unordered_map<uint32_t, std::string>& alone,
                      const std::set<uint32_t>& copies) {
   Coverage out;
-  for (const uint32_t operation : operations_with_output(recording)) {
+  for (const uint32_t operation : counted_operations(recording)) {
     ++out.operations;
     if (paired.contains(operation)) {
       ++out.paired;
@@ -266,7 +269,7 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
     });
   out.golden = coverage_of(*golden, golden_paired, golden_alone, golden_copies);
   out.actual = coverage_of(*actual, actual_paired, actual_alone, {});
-  for (const uint32_t operation : operations_with_output(*actual))
+  for (const uint32_t operation : counted_operations(*actual))
     if (actual_paired.contains(operation))
       ++(actual_likely.contains(operation) ? out.likely : out.certain);
   for (const Program& program : golden_programs)

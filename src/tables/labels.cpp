@@ -23,6 +23,19 @@ Cell dtype_cell(const Side& side) {
   return side.dtype ? Cell(std::string(name(*side.dtype))) : Cell();
 }
 
+// Reasons name sides as the columns of a comparison do; here these are called pta and acl.
+std::string in_words_of_labels(const Row& row) {
+  std::string out = row.reason;
+  for (const auto& [own, here] :
+       {std::pair<std::string_view, std::string_view>("golden_data", "pta_data"),
+        {"my_data", "acl_data"}})
+    for (size_t at = out.find(own); at != std::string::npos; at = out.find(own, at + here.size())) {
+      const bool is_word = at == 0 || out[at - 1] == ' ';  // and no part of a path
+      if (is_word) out.replace(at, own.size(), here);
+    }
+  return out;
+}
+
 // The comparison's own column under the name that it has here.
 ComparisonColumn as(std::string_view name, report::ColumnGroup group, std::string_view column) {
   const ComparisonColumn* own = find_comparison_column(column);
@@ -44,7 +57,7 @@ const auto& all_label_columns() {
       as("max_relative_error", kMetric, "max_relative_error"),
       as("mean_relative_error", kMetric, "mean_relative_error"),
       as("relative_euclidean_distance", kMetric, "relative_euclidean_distance"),
-      as("cmp_fail_reason", kReason, "cmp_fail_reason"),
+      {"cmp_fail_reason", kReason, [](const Row& row) { return Cell(in_words_of_labels(row)); }},
       as("pta_max_value", kExtended, "golden_max_value"),
       as("pta_min_value", kExtended, "golden_min_value"),
       as("pta_mean_value", kExtended, "golden_mean_value"),

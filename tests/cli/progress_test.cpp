@@ -14,7 +14,7 @@ TEST(ProgressLine, TellsShareRateAndTimeLeft) {
   const std::string line = progress_line(500, 2000, 8'000'000'000, 4.0);
   EXPECT_THAT(line, HasSubstr("[#######-----------------------]"));
   EXPECT_THAT(line, HasSubstr(" 25%"));
-  EXPECT_THAT(line, HasSubstr("500/2000 pairs"));
+  EXPECT_THAT(line, HasSubstr("500/2000 rows"));
   EXPECT_THAT(line, HasSubstr("2.0 GB/s"));
   EXPECT_THAT(line, EndsWith("12 s left"));
 }

@@ -91,6 +91,7 @@ def test_the_report_has_the_seeds_columns_and_numbers(compare, pair, tmp_path):
     row = dict(zip(*rows))
     for name, value in expected_metrics(*pair).items():
         assert float(row[name]) == pytest.approx(value, rel=CSV_TOLERANCE), name
+    assert (row["token_id"], row["data_id"]) == ("0", "0")
     assert row["golden_data_path"] == "golden.npy"
     assert row["my_dtype"] == "torch.float32"
     assert row["my_shape"] == "[2, 3, 4]"

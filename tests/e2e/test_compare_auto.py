@@ -117,6 +117,31 @@ def test_the_summary_leads_with_coverage_and_tokens(ait, plain, tmp_path):
     ]
 
 
+def test_counts_of_the_summary_add_up(ait, plain, tmp_path):
+    done = ait("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", tmp_path)
+    assert done.stderr == "ait: comparing a torch dump with an acceleration library's dump\n"
+    pairs, *parts = map(
+        int, re.search(r"(\d+) pairs: (\d+) identical, (\d+) differ, (\d+) could", done.stdout).groups()
+    )
+    alone = int(re.search(r"(\d+) without a partner", done.stdout).group(1))
+    rows = read_rows(tmp_path)
+    assert pairs == sum(parts) == sum(1 for row in rows if row["golden_data_path"] and row["my_data_path"])
+    assert pairs + alone == len(rows)
+
+
+def test_operations_are_counted_where_only_inputs_were_recorded(ait, plain, tmp_path):
+    for side in ("g", "m"):
+        for path in plain.mine.rglob("outtensor*.bin"):
+            target = tmp_path / side / path.relative_to(plain.mine)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target.with_name(path.name.replace("outtensor", "intensor")))
+    done = ait("llm", "compare", "-gp", "g", "-mp", "m", "-o", "out", "--json")
+    found = json.loads(done.stdout)
+    assert found["pairing"]["my"]["paired"] == found["pairing"]["my"]["operations"] > 40
+    assert found["pairing"]["certain"] == found["pairing"]["my"]["paired"]
+    assert found["summary"]["identical"] == found["summary"]["rows"] > 40
+
+
 def test_rows_come_in_the_order_of_the_computation(ait, plain, tmp_path):
     ait("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", tmp_path, "--extended")
     rows = read_rows(tmp_path)
@@ -143,6 +168,9 @@ def test_the_first_jump_of_the_error_is_pointed_out(ait, tmp_path):
     done, _ = case.compare(ait)
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("The error jumps first at")]
     assert "3_Prefill_layer/1_Attention/4_SelfAttentionOperation/outtensor0" in line
+    (following,) = [line for line in done.stdout.splitlines() if line.startswith("Next: ")]
+    assert following.startswith("Next: look at where the error begins with: ait show ")
+    assert following.endswith("3_Prefill_layer/1_Attention/4_SelfAttentionOperation/after/outtensor0.bin")
     assert json.loads(
         ait("llm", "compare", "-gp", case.golden, "-mp", case.mine, "-o", tmp_path / "o", "--json").stdout
     )["jump"].startswith("3_Prefill_layer/1_Attention/4_SelfAttentionOperation")

@@ -87,3 +87,34 @@ def test_the_example_works(program, example_folder, commands):
             assert any(re.fullmatch(pattern(expected), text) for text in printed), (
                 f"{line} did not print (in this place): {expected}\n\n{process.stdout}"
             )
+
+
+REASONS_OF = [
+    "compare/measure.h",
+    "compare/measure.cpp",
+    "compare/engine.cpp",
+    "compare/transform.cpp",
+    "match/automatic.cpp",
+    "match/by_place.cpp",
+    "match/plan.cpp",
+    "match/segment_match.cpp",
+    "match/tokens.cpp",
+]
+
+
+def reasons():
+    """Sentences in the sources that can stand in cmp_fail_reason; of those with gaps the end."""
+    for name in REASONS_OF:
+        text = (REPOSITORY / "src" / name).read_text(encoding="utf-8")
+        text = re.sub(r'"\s*"', "", re.sub(r"//.*", "", text))  # without comments, literals joined
+        for sentence in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text):
+            if sentence.endswith(".") and " " in sentence.strip():
+                yield sentence.split("%")[0]
+
+
+def test_every_reason_is_explained():
+    page = (REPOSITORY / "docs/metrics.md").read_text(encoding="utf-8")
+    sentences = list(reasons())
+    assert len(sentences) > 25
+    assert not [sentence for sentence in sentences if sentence not in page]
+    assert "guess" not in page
