@@ -30,6 +30,11 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"AllToAllVV2Operation", all_to_all_v},
     {"BroadcastOperation", broadcast, changed_by_broadcast},
     {"ElewiseOperation", elewise},
+    {"FusedAddTopkDivOperation", fused_add_topk_div},
+    {"GatingOperation", gating},
+    {"GroupTopkOperation", group_topk, changed_by_group_topk},
+    {"GroupedMatmulInplaceAddOperation", grouped_matmul_inplace_add, changed_by_inplace_add},
+    {"GroupedMatmulWithRoutingOperation", grouped_matmul_with_routing},
     {"LayerNormOperation", layer_norm},
     {"LinearOperation", linear, changed_by_linear},
     {"LinearParallelOperation", linear_parallel},
@@ -41,6 +46,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"ReduceScatterVOperation", reduce_scatter_v},
     {"RmsNormOperation", rms_norm},
     {"SendOperation", send},
+    {"SwigluQuantOperation", swiglu_quant},
 });
 
 const Entry* find(std::string_view type) {
