@@ -9,6 +9,7 @@
 namespace ait::golden {
 namespace {
 
+using graph::AllReduceQuantType;
 using Counts = std::vector<size_t>;
 // Of one tensor; two of these can be added.
 constexpr size_t kMostElements = size_t{1} << 53;
@@ -302,11 +303,9 @@ Result<Expected> all_gather_v(Task& task) {
 Result<Expected> all_reduce(Task& task) {
   const auto group = read_group(task);
   if (!group) return fail(group.error());
-  const int64_t quant = task.param().integer("quantType", 0);
-  constexpr int64_t kPerChannel = 2;
-  if (quant < 0 || quant > kPerChannel)
-    return fail(task.no_golden("quantType " + std::to_string(quant)));
-  if (quant > 0) return quantised_all_reduce(task, *group, quant == kPerChannel);
+  const auto quant = task.param().choice("quantType", AllReduceQuantType::kUndefined);
+  if (quant != AllReduceQuantType::kUndefined)
+    return quantised_all_reduce(task, *group, quant == AllReduceQuantType::kPerChannel);
   const auto parts = x_of_all(task, *group, {"x"});
   if (!parts) return fail(parts.error());
   auto out = reduce(task, "allReduceType", *parts, task.dtype("x"));
@@ -470,7 +469,7 @@ Result<Expected> all_to_all_v(Task& task) {
 Result<Expected> send(Task& task) {
   task.note("what is sent arrives at rank " + std::to_string(task.param().integer("destRank", 0)) +
             ", so nothing is compared here");
-  return task.give({});
+  return task.give(std::vector<Output>{});
 }
 
 Result<Expected> recv(Task& task) {

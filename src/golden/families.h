@@ -38,6 +38,16 @@ Result<Expected> linear_sparse(Task& task);
 Result<Expected> matmul(Task& task);
 // linear_parallel.cpp
 Result<Expected> linear_parallel(Task& task);
+// moe.cpp
+std::vector<size_t> changed_by_group_topk(graph::AtbParam& param);
+Result<Expected> fused_add_topk_div(Task& task);
+Result<Expected> gating(Task& task);
+Result<Expected> group_topk(Task& task);
+// moe_matmul.cpp
+std::vector<size_t> changed_by_inplace_add(graph::AtbParam& param);
+Result<Expected> grouped_matmul_inplace_add(Task& task);
+Result<Expected> grouped_matmul_with_routing(Task& task);
+Result<Expected> swiglu_quant(Task& task);
 // move.cpp
 Result<Expected> gather(Task& task);
 Result<Expected> concat(Task& task);

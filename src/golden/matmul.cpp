@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/parallel.h"
 #include "golden/rounding.h"
 
 namespace ait::golden {
@@ -186,12 +187,12 @@ Result<Product> product_of(Task& task, const Array& x, const Weight& weight,
     if (mode.exact) continue;
     if (i == 0 || weight.count != 1) column_norms = row_norms(transposed(b));
     const std::vector<double> norms = row_norms(a);
-    for (size_t row = 0; row < height; ++row) {
+    parallel_for(height, 0, [&](size_t row) {
       const double factor = sum_slack(depth, norms[row]);
       double* slack = out.slack.data() + place(row) * columns;
       for (size_t column = 0; column < columns; ++column)
         slack[column] = factor * column_norms[column];
-    }
+    });
   }
   return out;
 }

@@ -118,6 +118,12 @@ Result<Expected> Task::give(std::vector<Output> outputs) {
   return expected;
 }
 
+Result<Expected> Task::give(Output output) {
+  std::vector<Output> outputs;
+  outputs.push_back(std::move(output));
+  return give(std::move(outputs));
+}
+
 Error Task::no_golden(std::string_view what) const {
   return Error(ErrorCode::kUnsupported) << operation_.type << ": " << what << ": no golden";
 }

@@ -62,6 +62,7 @@ class Task {
 
   void note(std::string text) { notes_.push_back(std::move(text)); }
   Result<Expected> give(std::vector<Output> outputs);
+  Result<Expected> give(Output output);  // one, which is not copied
 
   // There is no golden for this mode; `what` says which and why.
   Error no_golden(std::string_view what) const;

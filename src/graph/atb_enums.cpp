@@ -78,6 +78,27 @@ std::span<const AtbValue> values_of(ParallelQuantType) {
   return kValues;
 }
 
+std::span<const AtbValue> values_of(AllReduceQuantType) {
+  static constexpr AtbValue kValues[] = {
+      {0, "QUANT_TYPE_UNDEFINED"}, {1, "QUANT_TYPE_PER_TENSOR"}, {2, "QUANT_TYPE_PER_CHANNEL"}};
+  return kValues;
+}
+
+std::span<const AtbValue> values_of(GroupMultiFlag) {
+  static constexpr AtbValue kValues[] = {{0, "UNDEFINED"}, {1, "SUM_MULTI_MAX"}};
+  return kValues;
+}
+
+std::span<const AtbValue> values_of(GroupedMatmulType) {
+  static constexpr AtbValue kValues[] = {{0, "GROUPED_MATMUL_UP"}, {1, "GROUPED_MATMUL_DOWN"}};
+  return kValues;
+}
+
+std::span<const AtbValue> values_of(SwigluQuantType) {
+  static constexpr AtbValue kValues[] = {{0, "QUANT_TYPE_PER_TOKEN"}};
+  return kValues;
+}
+
 std::span<const AtbValue> values_of(NormLayerType) {
   static constexpr AtbValue kValues[] = {
       {0, "RMS_NORM_UNDEFINED"}, {0, "LAYER_NORM_UNDEFINED"}, {1, "RMS_NORM_NORM"},

@@ -76,6 +76,15 @@ enum class ParallelQuantType : int8_t {
   kPerToken = 3,
 };
 
+// Of AllReduceOperation.
+enum class AllReduceQuantType : int8_t { kUndefined = 0, kPerTensor = 1, kPerChannel = 2 };
+
+// Of mixtures of experts: GroupTopkOperation, GroupedMatmulWithRoutingOperation and
+// SwigluQuantOperation.
+enum class GroupMultiFlag : int8_t { kUndefined = 0, kSumMultiMax = 1 };
+enum class GroupedMatmulType : int8_t { kUp = 0, kDown = 1 };
+enum class SwigluQuantType : int8_t { kPerToken = 0 };
+
 // Of RmsNormOperation and LayerNormOperation.
 enum class NormLayerType : int8_t { kUndefined = 0, kNorm = 1, kPreNorm = 2, kPostNorm = 3 };
 enum class NormQuantType : int8_t {
@@ -172,6 +181,10 @@ std::span<const AtbValue> values_of(MatmulType);
 std::span<const AtbValue> values_of(LinearQuantMode);
 std::span<const AtbValue> values_of(ParallelType);
 std::span<const AtbValue> values_of(ParallelQuantType);
+std::span<const AtbValue> values_of(AllReduceQuantType);
+std::span<const AtbValue> values_of(GroupMultiFlag);
+std::span<const AtbValue> values_of(GroupedMatmulType);
+std::span<const AtbValue> values_of(SwigluQuantType);
 std::span<const AtbValue> values_of(NormLayerType);
 std::span<const AtbValue> values_of(NormQuantType);
 std::span<const AtbValue> values_of(DynamicQuantType);

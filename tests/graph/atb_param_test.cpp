@@ -130,6 +130,10 @@ TEST(AtbParam, TablesGoByNumberWithoutGapsAndTwins) {
   expect_one_number_for_each_name(LinearQuantMode::kUndefined);
   expect_one_number_for_each_name(ParallelType::kUndefined);
   expect_one_number_for_each_name(ParallelQuantType::kUndefined);
+  expect_one_number_for_each_name(AllReduceQuantType::kUndefined);
+  expect_one_number_for_each_name(GroupMultiFlag::kUndefined);
+  expect_one_number_for_each_name(GroupedMatmulType::kUp);
+  expect_one_number_for_each_name(SwigluQuantType::kPerToken);
   expect_one_number_for_each_name(NormLayerType::kUndefined);
   expect_one_number_for_each_name(NormQuantType::kUndefined);
   expect_one_number_for_each_name(DynamicQuantType::kUndefined);
