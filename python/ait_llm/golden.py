@@ -38,7 +38,12 @@ class Expected:
     undefined: NDArray[Any] | None
     """True where the definition leaves a value open; None where it leaves none."""
     written_input: int | None
-    """The input that holds this result after the operation, which has no output of its own for it."""
+    """The input that holds this result after the operation."""
+    places: NDArray[Any] | None
+    """Where only a part of a tensor is written, such as a cache: the flat index in it of each of `values`, which then
+    has one row for each stretch. Everything beside them stays as it was. None where the whole tensor is written."""
+    ties: dict[int, tuple[float, ...]]
+    """By flat index, values of which each is as good as the others: the places of equal numbers in a sorted list."""
     notes: tuple[str, ...]
     _native_output: _native.GoldenOutput
     _dtype: str | None
@@ -119,9 +124,14 @@ def _numbers(data: bytes, shape: Sequence[int]) -> NDArray[Any]:
 def _expected(output: _native.GoldenOutput, dtype: str | None, notes: Sequence[str]) -> Expected:
     import numpy
 
-    forms = {form.name: _numbers(form.values(), output.shape) for form in output.forms}
-    values = _numbers(output.values(), output.shape)
+    part = output.part
+    places = None if part is None else numpy.array(part[1], int).reshape(-1, 1) + numpy.arange(part[0])
+    shape = output.shape if places is None else list(places.shape)
+    forms = {form.name: _numbers(form.values(), shape) for form in output.forms}
+    values = _numbers(output.values(), shape)
     if forms:
         forms = {output.form: values, **forms}
-    undefined = numpy.array(output.undefined, bool).reshape(output.shape) if output.undefined else None
-    return Expected(values, forms, undefined, output.written_input, tuple(notes), output, dtype)
+    undefined = numpy.array(output.undefined, bool).reshape(shape) if output.undefined else None
+    sets = [tuple(each) for each in output.ties]
+    ties = {index: sets[number] for index, number in output.tie_of}
+    return Expected(values, forms, undefined, output.written_input, places, ties, tuple(notes), output, dtype)

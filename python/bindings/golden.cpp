@@ -21,6 +21,7 @@ using namespace nb::literals;
 namespace ait::python {
 namespace {
 
+using WrittenPart = std::pair<size_t, std::vector<size_t>>;      // elements of a stretch, starts
 using InputList = std::vector<std::pair<const Operand*, bool>>;  // and whether it is fractal
 
 // The tensor of an operand, whose memory its caller keeps.
@@ -85,6 +86,20 @@ void bind_golden(nb::module_& module) {
       .def_ro("forms", &golden::Output::forms)
       .def_ro("undefined", &golden::Output::undefined)
       .def_ro("written_input", &golden::Output::written_input)
+      .def_prop_ro("part",
+                   [](const golden::Output& output) -> std::optional<WrittenPart> {
+                     if (!output.part) return std::nullopt;
+                     return WrittenPart{output.part->stretch_elements, output.part->starts};
+                   })
+      .def_ro("ties", &golden::Output::ties)
+      .def_prop_ro("tie_of",
+                   [](const golden::Output& output) {
+                     std::vector<std::pair<size_t, size_t>> tied;
+                     for (size_t i = 0; i < output.tie_of.size(); ++i)
+                       if (output.tie_of[i] != golden::Output::kNoTie)
+                         tied.emplace_back(i, output.tie_of[i]);
+                     return tied;
+                   })
       .def("values", [](const golden::Output& output) { return bytes_of(output.values); })
       .def(
           "bounds",

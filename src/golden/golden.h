@@ -60,6 +60,14 @@ struct Form {
   std::vector<double> values;
 };
 
+// The part of a large tensor, such as a cache, that an operation writes to. Everything beside it
+// stays as it was, which a sound result must show, too.
+struct Part {
+  size_t input = 0;             // that holds the tensor as it was before
+  size_t stretch_elements = 0;  // each stretch that is written has as many
+  std::vector<size_t> starts;   // where each begins, in elements of the whole; ascending
+};
+
 struct Output {
   Shape shape;
   std::vector<double> values;   // before they are rounded to the type of the output
@@ -67,8 +75,17 @@ struct Output {
   std::vector<bool> undefined;  // for each value: the definition leaves it open; empty: none is
   std::vector<Form> forms;      // beside `values`, which stand for the first
   std::string form;             // the name of `values` where there are others
-  // The input that holds this result after the operation, which has no output of its own for it.
+  // Sets of values of which each is as good as the others, such as the places of equal numbers in a
+  // sorted list, and for each value the number of its set, or kNoTie. Empty: there are none.
+  std::vector<std::vector<double>> ties;  // each ascending
+  std::vector<size_t> tie_of;
+  static constexpr size_t kNoTie = ~size_t{0};
+  // The input that holds this result after the operation. What was recorded as an output counts
+  // more; some operations have no output of their own for it.
   std::optional<size_t> written_input;
+  // Where only a part is written: `shape` is that of the whole, and all of the above is that of the
+  // stretches, one after the other.
+  std::optional<Part> part;
 };
 
 struct Expected {
@@ -97,5 +114,8 @@ std::vector<size_t> changed_inputs(std::string_view type, std::string_view param
 // How far a sound result may be from values[index] once it is rounded to `dtype`. Form 0 is
 // `values`, form n is forms[n - 1].
 double bound(const Output& output, size_t index, DType dtype, size_t form = 0);
+
+// Whether a result is as good as values[index] because it is in the same set of ties.
+bool is_tied(const Output& output, size_t index, double result);
 
 }  // namespace ait::golden

@@ -18,12 +18,30 @@ struct Entry {
   Changed changed = nullptr;  // the inputs that it writes to; none where it has no such function
 };
 
+std::vector<size_t> first_input(graph::AtbParam&) { return {0}; }
+
 // A new operation is one line here.
 constexpr auto kEntries = std::to_array<Entry>({
     {"ActivationOperation", activation},
+    {"AsStridedOperation", as_strided},
+    {"ConcatOperation", concat},
+    {"DynamicNTKOperation", dynamic_ntk},
     {"ElewiseOperation", elewise},
+    {"FillOperation", fill},
+    {"GatherOperation", gather},
     {"LayerNormOperation", layer_norm},
+    {"PadOperation", pad},
+    {"RepeatOperation", repeat},
     {"RmsNormOperation", rms_norm},
+    {"RopeOperation", rope},
+    {"RopeQConcatOperation", rope_q_concat},
+    {"SetValueOperation", set_value, first_input},
+    {"SliceOperation", slice},
+    {"SplitOperation", split},
+    {"TransdataOperation", transdata},
+    {"TransposeOperation", transpose},
+    {"UnpadOperation", unpad},
+    {"WhereOperation", where},
 });
 
 const Entry* find(std::string_view type) {
@@ -68,6 +86,12 @@ double bound(const Output& output, size_t index, DType dtype, size_t form) {
   const double slack = output.slack[index];
   const double value = form == 0 ? output.values[index] : output.forms[form - 1].values[index];
   return slack + half_step(dtype, std::abs(value) + slack);
+}
+
+bool is_tied(const Output& output, size_t index, double result) {
+  if (output.tie_of.empty() || output.tie_of[index] == Output::kNoTie) return false;
+  const std::vector<double>& set = output.ties[output.tie_of[index]];
+  return std::binary_search(set.begin(), set.end(), result);
 }
 
 }  // namespace ait::golden

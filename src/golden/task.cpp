@@ -93,13 +93,13 @@ void Task::multiply(const Matrix& a, const Matrix& b, double* out) const {
   golden::multiply(a, b, out, limits_.threads);
 }
 
-Result<void> Task::make_room(size_t elements) {
+Result<void> Task::make_room(size_t elements, size_t copies) {
   const size_t limit = limits_.memory_bytes / sizeof(double);
-  if (elements > limit || doubles_ > limit - elements)
+  if (elements > limit / copies || doubles_ > limit - elements * copies)
     return fail(Error(ErrorCode::kUsage) << operation_.type << ": the golden needs more than the "
                                          << limits_.memory_bytes / (size_t{1} << 20)
                                          << " MiB that it may take; give it more memory");
-  doubles_ += elements;
+  doubles_ += elements * copies;
   return {};
 }
 

@@ -41,6 +41,7 @@ class Task {
   DType dtype(std::string_view name) const { return find(name)->tensor.dtype(); }
   const Shape& shape(std::string_view name) const;
   bool fractal(std::string_view name) const { return find(name)->fractal; }
+  const Tensor& tensor(std::string_view name) const { return find(name)->tensor; }
   Array values(std::string_view name) const;
   // Elements [first, first + count) of one that is large.
   void read(std::string_view name, size_t first, size_t count, std::vector<double>& out) const;
@@ -55,8 +56,8 @@ class Task {
   // Products by the faster way, or by the plain loop where the limits ask for it.
   void multiply(const struct Matrix& a, const struct Matrix& b, double* out) const;
 
-  // Fails unless this many more doubles fit.
-  Result<void> make_room(size_t elements);
+  // Fails unless this many more doubles fit, each as often as `copies` says.
+  Result<void> make_room(size_t elements, size_t copies = 1);
 
   void note(std::string text) { notes_.push_back(std::move(text)); }
   Result<Expected> give(std::vector<Output> outputs);
