@@ -11,6 +11,19 @@
 #include "base/parallel.h"
 #include "golden/product.h"
 
+// Of each target alike.
+#ifndef AIT_GOLDEN_PRODUCT_ROWS
+#define AIT_GOLDEN_PRODUCT_ROWS
+namespace ait::golden {
+// Rows of a matrix as a tile reads them: the numbers of a row lie `step` apart.
+struct Rows {
+  const double* data;
+  size_t row_step;
+  size_t step;
+};
+}  // namespace ait::golden
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace ait::golden::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -29,11 +42,12 @@ constexpr size_t kTileVectors = 3;
 size_t tile_rows() { return kTileRows; }
 size_t tile_columns() { return kTileVectors * hn::Lanes(D()); }
 
-// Adds the product of one tile to `out`, whose rows are `step` apart: `a` holds kTileRows numbers
-// for each of `depth` steps, `b` a whole row of the tile for each.
-void add_tile(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, size_t depth,
+// Adds the product of one tile to `out`, whose rows are `step` apart, or with `fresh` puts it there:
+// `a` has kTileRows rows with `depth` numbers, `b` holds a whole row of the tile for each of these.
+void add_tile(const Rows& a, const double* HWY_RESTRICT b, size_t depth, bool fresh,
               double* HWY_RESTRICT out, size_t step) {
   const D d;
+  const double* HWY_RESTRICT numbers = a.data;
   const size_t lanes = hn::Lanes(d);
   V s00 = hn::Zero(d), s01 = s00, s02 = s00, s10 = s00, s11 = s00, s12 = s00;
   V s20 = s00, s21 = s00, s22 = s00, s30 = s00, s31 = s00, s32 = s00;
@@ -44,7 +58,7 @@ void add_tile(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, size_t
     const V b1 = hn::LoadU(d, b + lanes);
     const V b2 = hn::LoadU(d, b + 2 * lanes);
     const auto add_row = [&](size_t row, V& s0, V& s1, V& s2) HWY_ATTR {
-      const V number = hn::Set(d, a[row]);
+      const V number = hn::Set(d, numbers[row * a.row_step]);
       s0 = hn::MulAdd(number, b0, s0);
       s1 = hn::MulAdd(number, b1, s1);
       s2 = hn::MulAdd(number, b2, s2);
@@ -59,11 +73,17 @@ void add_tile(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, size_t
       add_row(6, s60, s61, s62);
       add_row(7, s70, s71, s72);
     }
-    a += kTileRows;
+    numbers += a.step;
     b += kTileVectors * lanes;
   }
   const auto store_row = [&](size_t row, const V& s0, const V& s1, const V& s2) HWY_ATTR {
     double* place = out + row * step;
+    if (fresh) {
+      hn::StoreU(s0, d, place);
+      hn::StoreU(s1, d, place + lanes);
+      hn::StoreU(s2, d, place + 2 * lanes);
+      return;
+    }
     hn::StoreU(hn::Add(hn::LoadU(d, place), s0), d, place);
     hn::StoreU(hn::Add(hn::LoadU(d, place + lanes), s1), d, place + lanes);
     hn::StoreU(hn::Add(hn::LoadU(d, place + 2 * lanes), s2), d, place + 2 * lanes);
@@ -154,7 +174,7 @@ size_t round_up(size_t value, size_t multiple) {
 // zeros: as a tile reads them.
 void pack(const Matrix& rows, size_t first_row, size_t row_count, size_t first, size_t depth,
           size_t width, double* out) {
-  std::fill(out, out + depth * width, 0.0);
+  if (row_count < width) std::fill(out, out + depth * width, 0.0);
   const double* from = rows.data + first_row * rows.row_step + first * rows.column_step;
   // Where a row lies in one piece, eight of its numbers are read at a time: a cache line.
   constexpr size_t kRun = 8;
@@ -175,20 +195,22 @@ void pack_all(const Matrix& rows, size_t first, size_t depth, size_t width, size
 }
 
 // One tile at `row` and `column` of the result, which may reach beyond its end.
-void add_to_result(const double* a, const double* b, size_t depth, size_t row, size_t column,
-                   size_t rows, size_t columns, double* out) {
+void add_to_result(const Rows& a, const double* b, size_t depth, bool fresh, size_t row,
+                   size_t column, size_t rows, size_t columns, double* out) {
   const size_t height = HWY_DYNAMIC_DISPATCH(tile_rows)();
   const size_t width = HWY_DYNAMIC_DISPATCH(tile_columns)();
   double* place = out + row * columns + column;
   if (row + height <= rows && column + width <= columns) {
-    HWY_DYNAMIC_DISPATCH(add_tile)(a, b, depth, place, columns);
+    HWY_DYNAMIC_DISPATCH(add_tile)(a, b, depth, fresh, place, columns);
     return;
   }
-  std::vector<double> whole(height * width, 0.0);
-  HWY_DYNAMIC_DISPATCH(add_tile)(a, b, depth, whole.data(), width);
+  std::vector<double> whole(height * width);
+  HWY_DYNAMIC_DISPATCH(add_tile)(a, b, depth, true, whole.data(), width);
   for (size_t r = 0; r < std::min(height, rows - row); ++r)
-    for (size_t c = 0; c < std::min(width, columns - column); ++c)
-      place[r * columns + c] += whole[r * width + c];
+    for (size_t c = 0; c < std::min(width, columns - column); ++c) {
+      double& number = place[r * columns + c];
+      number = (fresh ? 0 : number) + whole[r * width + c];
+    }
 }
 
 void multiply_few_rows(const Matrix& a, const Matrix& b, double* out, size_t threads) {
@@ -248,9 +270,45 @@ void multiply(const Matrix& a, const Matrix& b, double* out, size_t threads) {
       const size_t last_column = std::min(first_column + kGroupPanels * width, columns);
       for (size_t column = first_column; column < last_column; column += width)
         for (size_t row = first_row; row < last_row; row += height)
-          add_to_result(tiles.data() + row * depth, panels.data() + column * depth, depth, row,
-                        column, a.rows, columns, out);
+          add_to_result({tiles.data() + row * depth, 1, height}, panels.data() + column * depth,
+                        depth, false, row, column, a.rows, columns, out);
     });
+  }
+}
+
+void Panels::set(const Matrix& b) {
+  rows_ = b.rows;
+  row_elements_ = round_up(b.columns, HWY_DYNAMIC_DISPATCH(tile_columns)());
+  if (data_.size() < rows_ * row_elements_) data_.resize(rows_ * row_elements_);
+  for (size_t first = 0; first < rows_; first += kDepth)
+    pack_all(transposed(b), first, std::min(kDepth, rows_ - first),
+             HWY_DYNAMIC_DISPATCH(tile_columns)(), 1, data_.data() + first * row_elements_);
+}
+
+void Panels::multiply(const Matrix& a, size_t columns, std::vector<double>& tiles,
+                      double* out) const {
+  const size_t height = HWY_DYNAMIC_DISPATCH(tile_rows)();
+  const size_t width = HWY_DYNAMIC_DISPATCH(tile_columns)();
+  if (a.columns == 0) std::fill(out, out + a.rows * columns, 0.0);
+  // Rows in one piece are read where they are, but for the last, which may not fill a tile.
+  const size_t direct = a.column_step == 1 ? a.rows / height * height : 0;
+  const Matrix others = {a.data + direct * a.row_step, a.rows - direct, a.columns, a.row_step,
+                         a.column_step};
+  const size_t needed = round_up(others.rows, height) * std::min(kDepth, a.columns);
+  if (tiles.size() < needed) tiles.resize(needed);
+  for (size_t first = 0; first < a.columns; first += kDepth) {
+    const size_t depth = std::min(kDepth, a.columns - first);
+    const double* panels = data_.data() + first * row_elements_;
+    const size_t panel_depth = std::min(kDepth, rows_ - first);
+    pack_all(others, first, depth, height, 1, tiles.data());
+    for (size_t block = 0; block < a.rows; block += kBlockRows)
+      for (size_t column = 0; column < columns; column += width)
+        for (size_t row = block; row < std::min(block + kBlockRows, a.rows); row += height) {
+          Rows rows = {a.data + row * a.row_step + first, a.row_step, 1};
+          if (row >= direct) rows = {tiles.data() + (row - direct) * depth, 1, height};
+          add_to_result(rows, panels + column * panel_depth, depth, first == 0, row, column, a.rows,
+                        columns, out);
+        }
   }
 }
 
