@@ -1,6 +1,9 @@
 #include "golden/array.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdint>
 
 #include "metrics/elements.h"
 
@@ -12,11 +15,30 @@ size_t Array::dim(int index) const {
   return place < 0 || place >= count ? 1 : static_cast<size_t>(shape[static_cast<size_t>(place)]);
 }
 
+void reserve_large(std::vector<double>& numbers, size_t count) {
+  numbers.reserve(count);
+  constexpr size_t kPage = size_t{2} << 20;
+  const auto first = reinterpret_cast<uintptr_t>(numbers.data());
+  const uintptr_t start = (first + kPage - 1) / kPage * kPage;
+  const uintptr_t end = (first + numbers.capacity() * sizeof(double)) / kPage * kPage;
+  // A wish only, so it does not matter whether it is granted.
+  if (start < end)
+    static_cast<void>(madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE));
+}
+
 Array read_array(const TensorView& view) {
   Array array;
   array.shape.assign(view.shape.begin(), view.shape.end());
-  metrics::read_elements(view, 0, view.elements, array.data);
-  array.data.resize(view.elements);
+  reserve_large(array.data, view.elements);
+  // A stretch at a time, which stays in the cache on its way.
+  constexpr size_t kStretch = size_t{1} << 14;
+  std::vector<double> stretch;
+  for (size_t first = 0; first < view.elements; first += kStretch) {
+    const size_t count = std::min(kStretch, view.elements - first);
+    metrics::read_elements(view, first, count, stretch);
+    array.data.insert(array.data.end(), stretch.begin(),
+                      stretch.begin() + static_cast<ptrdiff_t>(count));
+  }
   return array;
 }
 
