@@ -31,5 +31,7 @@ Result<Expected> layer_norm(Task& task);
 Result<Expected> rope(Task& task);
 Result<Expected> rope_q_concat(Task& task);
 Result<Expected> dynamic_ntk(Task& task);
+// self_attention.cpp
+Result<Expected> self_attention(Task& task);
 
 }  // namespace ait::golden

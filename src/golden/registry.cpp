@@ -35,6 +35,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"RmsNormOperation", rms_norm},
     {"RopeOperation", rope},
     {"RopeQConcatOperation", rope_q_concat},
+    {"SelfAttentionOperation", self_attention},
     {"SetValueOperation", set_value, first_input},
     {"SliceOperation", slice},
     {"SplitOperation", split},
