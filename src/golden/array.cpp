@@ -16,17 +16,21 @@ size_t Array::dim(int index) const {
   return place < 0 || place >= count ? 1 : static_cast<size_t>(shape[static_cast<size_t>(place)]);
 }
 
-std::vector<double> zeros(size_t count) {
-  std::vector<double> out;
-  out.reserve(count);
+void reserve_large(std::vector<double>& numbers, size_t count) {
+  numbers.reserve(count);
 #ifdef MADV_HUGEPAGE
   constexpr size_t kPage = size_t{2} << 20;
-  void* first = out.data();
+  void* first = numbers.data();
   size_t bytes = count * sizeof(double);
   // Where it is refused nothing is lost but time.
   if (std::align(kPage, kPage, first, bytes) != nullptr)
     ::madvise(first, bytes / kPage * kPage, MADV_HUGEPAGE);
 #endif
+}
+
+std::vector<double> zeros(size_t count) {
+  std::vector<double> out;
+  reserve_large(out, count);
   out.resize(count);
   return out;
 }

@@ -30,6 +30,8 @@ struct Array {
 // So many zeros, in large pages where the system lends them: of many small ones the first touch
 // takes longer than all that is done with the numbers.
 std::vector<double> zeros(size_t count);
+// The same room for numbers that are yet to come, in an empty vector.
+void reserve_large(std::vector<double>& numbers, size_t count);
 
 // All elements of a tensor of a real type, on several threads.
 Array read_array(const TensorView& view);

@@ -83,6 +83,8 @@ Result<Expected> scatter_elements(Task& task);
 Result<Expected> rope(Task& task);
 Result<Expected> rope_q_concat(Task& task);
 Result<Expected> dynamic_ntk(Task& task);
+// self_attention.cpp
+Result<Expected> self_attention(Task& task);
 // sampling.cpp
 Result<Expected> multinomial(Task& task);
 Result<Expected> topk_topp_sampling(Task& task);

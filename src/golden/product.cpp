@@ -9,8 +9,20 @@
 #include <cmath>
 
 #include "base/parallel.h"
-#include "golden/array.h"
 #include "golden/product.h"
+
+// Of each target alike.
+#ifndef AIT_GOLDEN_PRODUCT_ROWS
+#define AIT_GOLDEN_PRODUCT_ROWS
+namespace ait::golden {
+// Rows of a matrix as a tile reads them: the numbers of a row lie `step` apart.
+struct Rows {
+  const double* data;
+  size_t row_step;
+  size_t step;
+};
+}  // namespace ait::golden
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace ait::golden::HWY_NAMESPACE {
@@ -30,11 +42,12 @@ constexpr size_t kTileVectors = 3;
 size_t tile_rows() { return kTileRows; }
 size_t tile_columns() { return kTileVectors * hn::Lanes(D()); }
 
-// Adds the product of one tile to `out`, whose rows are `step` apart: `a` holds kTileRows numbers
-// for each of `depth` steps, `b` a whole row of the tile for each.
-void add_tile(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, size_t depth,
+// Adds the product of one tile to `out`, whose rows are `step` apart, or with `fresh` puts it there:
+// `a` has kTileRows rows with `depth` numbers, `b` holds a whole row of the tile for each of these.
+void add_tile(const Rows& a, const double* HWY_RESTRICT b, size_t depth, bool fresh,
               double* HWY_RESTRICT out, size_t step) {
   const D d;
+  const double* HWY_RESTRICT numbers = a.data;
   const size_t lanes = hn::Lanes(d);
   V s00 = hn::Zero(d), s01 = s00, s02 = s00, s10 = s00, s11 = s00, s12 = s00;
   V s20 = s00, s21 = s00, s22 = s00, s30 = s00, s31 = s00, s32 = s00;
@@ -45,7 +58,7 @@ void add_tile(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, size_t
     const V b1 = hn::LoadU(d, b + lanes);
     const V b2 = hn::LoadU(d, b + 2 * lanes);
     const auto add_row = [&](size_t row, V& s0, V& s1, V& s2) HWY_ATTR {
-      const V number = hn::Set(d, a[row]);
+      const V number = hn::Set(d, numbers[row * a.row_step]);
       s0 = hn::MulAdd(number, b0, s0);
       s1 = hn::MulAdd(number, b1, s1);
       s2 = hn::MulAdd(number, b2, s2);
@@ -60,11 +73,17 @@ void add_tile(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, size_t
       add_row(6, s60, s61, s62);
       add_row(7, s70, s71, s72);
     }
-    a += kTileRows;
+    numbers += a.step;
     b += kTileVectors * lanes;
   }
   const auto store_row = [&](size_t row, const V& s0, const V& s1, const V& s2) HWY_ATTR {
     double* place = out + row * step;
+    if (fresh) {
+      hn::StoreU(s0, d, place);
+      hn::StoreU(s1, d, place + lanes);
+      hn::StoreU(s2, d, place + 2 * lanes);
+      return;
+    }
     hn::StoreU(hn::Add(hn::LoadU(d, place), s0), d, place);
     hn::StoreU(hn::Add(hn::LoadU(d, place + lanes), s1), d, place + lanes);
     hn::StoreU(hn::Add(hn::LoadU(d, place + 2 * lanes), s2), d, place + 2 * lanes);
@@ -138,11 +157,6 @@ HWY_EXPORT(tile_rows);
 
 // So deep are the tiles: a panel of b then lies in the first-level cache.
 constexpr size_t kDepth = 192;
-// So deep is what is laid out for tiles before threads wait for each other.
-constexpr size_t kSlabDepth = 6 * kDepth;
-// And so much of the result is done at once, which bounds the memory for it.
-constexpr size_t kPartRows = 4096;
-constexpr size_t kPartColumns = 8192;
 // What one task takes: rows of a that stay in the second-level cache, and panels of b that give it
 // enough to do.
 constexpr size_t kBlockRows = 96;
@@ -156,11 +170,10 @@ size_t round_up(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Numbers [first, first + depth) of `width` rows side by side, filled up with zeros where there are
-// fewer: as a tile reads them.
-void pack(const Matrix& rows, size_t first_row, size_t first, size_t depth, size_t width,
-          double* out) {
-  const size_t row_count = std::min(width, rows.rows - first_row);
+// Numbers [first, first + depth) of `row_count` rows, `width` rows side by side and filled up with
+// zeros: as a tile reads them.
+void pack(const Matrix& rows, size_t first_row, size_t row_count, size_t first, size_t depth,
+          size_t width, double* out) {
   if (row_count < width) std::fill(out, out + depth * width, 0.0);
   const double* from = rows.data + first_row * rows.row_step + first * rows.column_step;
   // Where a row lies in one piece, eight of its numbers are read at a time: a cache line.
@@ -172,64 +185,41 @@ void pack(const Matrix& rows, size_t first_row, size_t first, size_t depth, size
         out[j * width + i] = from[i * rows.row_step + j * rows.column_step];
 }
 
-// One tile of the result, of which only `rows` x `columns` are there.
-void add_to_result(const double* a, const double* b, size_t depth, size_t rows, size_t columns,
-                   double* out, size_t step) {
+// All rows as tiles read them, tile after tile.
+void pack_all(const Matrix& rows, size_t first, size_t depth, size_t width, size_t threads,
+              double* out) {
+  parallel_for((rows.rows + width - 1) / width, threads, [&](size_t tile) {
+    const size_t row = tile * width;
+    pack(rows, row, std::min(width, rows.rows - row), first, depth, width, out + row * depth);
+  });
+}
+
+// One tile at `row` and `column` of the result, which may reach beyond its end.
+void add_to_result(const Rows& a, const double* b, size_t depth, bool fresh, size_t row,
+                   size_t column, size_t rows, size_t columns, double* out) {
   const size_t height = HWY_DYNAMIC_DISPATCH(tile_rows)();
   const size_t width = HWY_DYNAMIC_DISPATCH(tile_columns)();
-  if (height <= rows && width <= columns) {
-    HWY_DYNAMIC_DISPATCH(add_tile)(a, b, depth, out, step);
+  double* place = out + row * columns + column;
+  if (row + height <= rows && column + width <= columns) {
+    HWY_DYNAMIC_DISPATCH(add_tile)(a, b, depth, fresh, place, columns);
     return;
   }
-  std::vector<double> whole(height * width, 0.0);
-  HWY_DYNAMIC_DISPATCH(add_tile)(a, b, depth, whole.data(), width);
-  for (size_t r = 0; r < std::min(height, rows); ++r)
-    for (size_t c = 0; c < std::min(width, columns); ++c) out[r * step + c] += whole[r * width + c];
+  std::vector<double> whole(height * width);
+  HWY_DYNAMIC_DISPATCH(add_tile)(a, b, depth, true, whole.data(), width);
+  for (size_t r = 0; r < std::min(height, rows - row); ++r)
+    for (size_t c = 0; c < std::min(width, columns - column); ++c) {
+      double& number = place[r * columns + c];
+      number = (fresh ? 0 : number) + whole[r * width + c];
+    }
 }
 
-// Adds a * b to `out`, whose rows are `step` apart.
-void add_product(const Matrix& a, const Matrix& b, double* out, size_t step) {
-  const size_t height = HWY_DYNAMIC_DISPATCH(tile_rows)();
-  const size_t width = HWY_DYNAMIC_DISPATCH(tile_columns)();
-  const size_t deepest = std::min(kSlabDepth, a.columns);
-  std::vector<double> tiles = zeros(round_up(a.rows, height) * deepest);
-  std::vector<double> panels = zeros(round_up(b.columns, width) * deepest);
-  const Matrix by_column = transposed(b);
-  const size_t tile_count = (a.rows + height - 1) / height;
-  const size_t panel_count = (b.columns + width - 1) / width;
-  const size_t blocks = (a.rows + kBlockRows - 1) / kBlockRows;
-  const size_t groups = (panel_count + kGroupPanels - 1) / kGroupPanels;
-  for (size_t first = 0; first < a.columns; first += kSlabDepth) {
-    const size_t slab = std::min(kSlabDepth, a.columns - first);
-    parallel_for(tile_count + panel_count, 0, [&](size_t i) {
-      if (i < tile_count)
-        pack(a, i * height, first, slab, height, tiles.data() + i * height * slab);
-      else
-        pack(by_column, (i - tile_count) * width, first, slab, width,
-             panels.data() + (i - tile_count) * width * slab);
-    });
-    parallel_for(blocks * groups, 0, [&](size_t task) {
-      const size_t first_row = task % blocks * kBlockRows;
-      const size_t last_row = std::min(first_row + kBlockRows, a.rows);
-      const size_t first_column = task / blocks * kGroupPanels * width;
-      const size_t last_column = std::min(first_column + kGroupPanels * width, b.columns);
-      for (size_t k = 0; k < slab; k += kDepth)
-        for (size_t column = first_column; column < last_column; column += width)
-          for (size_t row = first_row; row < last_row; row += height)
-            add_to_result(tiles.data() + row * slab + k * height,
-                          panels.data() + column * slab + k * width, std::min(kDepth, slab - k),
-                          a.rows - row, b.columns - column, out + row * step + column, step);
-    });
-  }
-}
-
-void multiply_few_rows(const Matrix& a, const Matrix& b, double* out) {
+void multiply_few_rows(const Matrix& a, const Matrix& b, double* out, size_t threads) {
   // Rows in one piece, whatever a is.
   std::vector<double> rows(a.rows * a.columns);
   for (size_t i = 0; i < a.rows; ++i)
     for (size_t k = 0; k < a.columns; ++k) rows[i * a.columns + k] = a.at(i, k);
   const size_t columns = b.columns;
-  parallel_for((columns + kStripColumns - 1) / kStripColumns, 0, [&](size_t strip) {
+  parallel_for((columns + kStripColumns - 1) / kStripColumns, threads, [&](size_t strip) {
     const size_t first = strip * kStripColumns;
     const size_t count = std::min(kStripColumns, columns - first);
     if (b.row_step == 1) {  // its columns lie in one piece
@@ -257,26 +247,74 @@ void multiply_plainly(const Matrix& a, const Matrix& b, double* out) {
 }
 
 void multiply(const Matrix& a, const Matrix& b, double* out, size_t threads) {
-  if (threads != 0) return with_threads(threads, [&] { multiply(a, b, out, 0); });
   const size_t columns = b.columns;
   std::fill(out, out + a.rows * columns, 0.0);
   if (a.rows == 0 || columns == 0 || a.columns == 0) return;
   if (a.rows < kFewRows && (b.row_step == 1 || b.column_step == 1))
-    return multiply_few_rows(a, b, out);
-  for (size_t row = 0; row < a.rows; row += kPartRows)
-    for (size_t column = 0; column < columns; column += kPartColumns) {
-      const Matrix some_rows = {a.data + row * a.row_step, std::min(kPartRows, a.rows - row),
-                                a.columns, a.row_step, a.column_step};
-      const Matrix some_columns = {b.data + column * b.column_step, b.rows,
-                                   std::min(kPartColumns, columns - column), b.row_step,
-                                   b.column_step};
-      add_product(some_rows, some_columns, out + row * columns + column, columns);
-    }
+    return multiply_few_rows(a, b, out, threads);
+  const size_t height = HWY_DYNAMIC_DISPATCH(tile_rows)();
+  const size_t width = HWY_DYNAMIC_DISPATCH(tile_columns)();
+  const size_t deepest = std::min(kDepth, a.columns);
+  std::vector<double> tiles(round_up(a.rows, height) * deepest);
+  std::vector<double> panels(round_up(columns, width) * deepest);
+  const size_t blocks = (a.rows + kBlockRows - 1) / kBlockRows;
+  const size_t groups = (columns + kGroupPanels * width - 1) / (kGroupPanels * width);
+  for (size_t first = 0; first < a.columns; first += kDepth) {
+    const size_t depth = std::min(kDepth, a.columns - first);
+    pack_all(a, first, depth, height, threads, tiles.data());
+    pack_all(transposed(b), first, depth, width, threads, panels.data());
+    parallel_for(blocks * groups, threads, [&](size_t task) {
+      const size_t first_row = task % blocks * kBlockRows;
+      const size_t last_row = std::min(first_row + kBlockRows, a.rows);
+      const size_t first_column = task / blocks * kGroupPanels * width;
+      const size_t last_column = std::min(first_column + kGroupPanels * width, columns);
+      for (size_t column = first_column; column < last_column; column += width)
+        for (size_t row = first_row; row < last_row; row += height)
+          add_to_result({tiles.data() + row * depth, 1, height}, panels.data() + column * depth,
+                        depth, false, row, column, a.rows, columns, out);
+    });
+  }
 }
 
-std::vector<double> row_norms(const Matrix& m) {
+void Panels::set(const Matrix& b) {
+  rows_ = b.rows;
+  row_elements_ = round_up(b.columns, HWY_DYNAMIC_DISPATCH(tile_columns)());
+  if (data_.size() < rows_ * row_elements_) data_.resize(rows_ * row_elements_);
+  for (size_t first = 0; first < rows_; first += kDepth)
+    pack_all(transposed(b), first, std::min(kDepth, rows_ - first),
+             HWY_DYNAMIC_DISPATCH(tile_columns)(), 1, data_.data() + first * row_elements_);
+}
+
+void Panels::multiply(const Matrix& a, size_t columns, std::vector<double>& tiles,
+                      double* out) const {
+  const size_t height = HWY_DYNAMIC_DISPATCH(tile_rows)();
+  const size_t width = HWY_DYNAMIC_DISPATCH(tile_columns)();
+  if (a.columns == 0) std::fill(out, out + a.rows * columns, 0.0);
+  // Rows in one piece are read where they are, but for the last, which may not fill a tile.
+  const size_t direct = a.column_step == 1 ? a.rows / height * height : 0;
+  const Matrix others = {a.data + direct * a.row_step, a.rows - direct, a.columns, a.row_step,
+                         a.column_step};
+  const size_t needed = round_up(others.rows, height) * std::min(kDepth, a.columns);
+  if (tiles.size() < needed) tiles.resize(needed);
+  for (size_t first = 0; first < a.columns; first += kDepth) {
+    const size_t depth = std::min(kDepth, a.columns - first);
+    const double* panels = data_.data() + first * row_elements_;
+    const size_t panel_depth = std::min(kDepth, rows_ - first);
+    pack_all(others, first, depth, height, 1, tiles.data());
+    for (size_t block = 0; block < a.rows; block += kBlockRows)
+      for (size_t column = 0; column < columns; column += width)
+        for (size_t row = block; row < std::min(block + kBlockRows, a.rows); row += height) {
+          Rows rows = {a.data + row * a.row_step + first, a.row_step, 1};
+          if (row >= direct) rows = {tiles.data() + (row - direct) * depth, 1, height};
+          add_to_result(rows, panels + column * panel_depth, depth, first == 0, row, column, a.rows,
+                        columns, out);
+        }
+  }
+}
+
+std::vector<double> row_norms(const Matrix& m, size_t threads) {
   std::vector<double> squares(m.rows, 0.0);
-  parallel_for((m.rows + kStripColumns - 1) / kStripColumns, 0, [&](size_t strip) {
+  parallel_for((m.rows + kStripColumns - 1) / kStripColumns, threads, [&](size_t strip) {
     const size_t first = strip * kStripColumns;
     const size_t last = std::min(first + kStripColumns, m.rows);
     if (m.column_step == 1)

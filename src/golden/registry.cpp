@@ -78,6 +78,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"RopeOperation", rope},
     {"RopeQConcatOperation", rope_q_concat},
     {"ScatterElementsV2Operation", scatter_elements, inputs<0>},
+    {"SelfAttentionOperation", self_attention},
     {"SendOperation", send},
     {"SetValueOperation", set_value, inputs<0>},
     {"SliceOperation", slice},

@@ -118,8 +118,10 @@ Case case_of(const Recording& recording, size_t rank, size_t round, uint32_t ope
   out.inputs_after = std::move(tensors.inputs_after);
   out.outputs = std::move(tensors.outputs);
   if (recording.ranks.size() > 1)
-    for (size_t other = 0; other < recording.ranks.size(); ++other)
+    for (size_t other = 0; other < recording.ranks.size(); ++other) {
       out.ranks.push_back(tensors_of(recording, other, round, operation).inputs);
+      out.rank_params.push_back(param_of(recording, other, round, operation, problems));
+    }
   return out;
 }
 

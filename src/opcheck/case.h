@@ -32,9 +32,10 @@ struct Case {
   TensorPlaces inputs;  // as they went in, where that was recorded, else as they were after it
   TensorPlaces inputs_after;  // as they were after it
   TensorPlaces outputs;
-  std::vector<TensorPlaces> ranks;  // the inputs of all ranks, where there are several
-  std::vector<std::string> notes;   // what is odd about it and does not keep it from being checked
-  std::string problem;              // why it cannot be checked; empty: it can
+  std::vector<TensorPlaces> ranks;       // the inputs of all ranks, where there are several
+  std::vector<std::string> rank_params;  // and their parameters
+  std::vector<std::string> notes;  // what is odd about it and does not keep it from being checked
+  std::string problem;             // why it cannot be checked; empty: it can
 };
 
 struct Search {

@@ -124,6 +124,7 @@ std::vector<CheckRow> check_case(const Case& each, const Metrics& metrics, size_
     if (!loaded) return not_compared(each, loaded.error().text(), Verdict::kFailed);
     operation.ranks.push_back(std::move(*loaded));
   }
+  operation.rank_params.assign(each.rank_params.begin(), each.rank_params.end());
   golden::Limits limits;
   limits.memory_bytes = memory_bytes;
   limits.threads = threads;

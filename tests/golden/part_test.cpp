@@ -19,7 +19,7 @@ class WritesTest : public ::testing::Test {
     Writes writes(3, {4, 2}, 2);
     for (const auto& [start, values] : stretches) writes.add(start, values);
     Output out = std::move(writes).finish(task);
-    if (notes != nullptr) *notes = task.give({})->notes;
+    if (notes != nullptr) *notes = task.give(std::vector<Output>{})->notes;
     return out;
   }
 };

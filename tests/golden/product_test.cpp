@@ -74,6 +74,37 @@ TEST(Product, KeepsWhatIsNotFiniteInItsRow) {
   for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(std::isinf(out[i]), i < 30) << i;
 }
 
+// Laid out once, it gives the product with the first rows and columns of the right side.
+TEST(Product, WithPanelsIsThePlainOne) {
+  Panels panels;
+  std::vector<double> tiles;
+  for (const size_t depth : {500, 1, 192, 193})
+    for (const size_t columns : {1, 24, 61}) {
+      const auto b_data = random_numbers(depth * columns, 2);
+      for (const bool turn : {false, true}) {
+        const Matrix b = turn ? transposed(row_major(b_data.data(), columns, depth))
+                              : row_major(b_data.data(), depth, columns);
+        panels.set(b);
+        for (const size_t rows : {1, 8, 13, 200})
+          for (const size_t used : {depth, (depth + 1) / 2})
+            for (const size_t wanted : {columns, (columns + 1) / 2}) {
+              const auto a_data = random_numbers(2 * rows * used, 1);
+              for (const Matrix& a : {Matrix{a_data.data(), rows, used, used + 3, 1},
+                                      Matrix{a_data.data(), rows, used, 1, rows}}) {
+                std::vector<double> plain(rows * wanted, -1), fast(rows * wanted, -2);
+                if (a.row_step == used + 3 && a_data.size() < rows * (used + 3)) continue;
+                Matrix part = b;
+                part.rows = used;
+                part.columns = wanted;
+                multiply_plainly(a, part, plain.data());
+                panels.multiply(a, wanted, tiles, fast.data());
+                for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(plain[i], fast[i], 1e-11);
+              }
+            }
+      }
+    }
+}
+
 TEST(Product, NormsOfRowsAreTheirLengths) {
   const auto data = random_numbers(300 * 70, 4);
   const Matrix rows = row_major(data.data(), 300, 70);

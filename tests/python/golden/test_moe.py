@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
-from oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, to_fractal, whole
+from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, to_fractal, whole
 
 
 def run(name, inputs, outputs=None, **param):

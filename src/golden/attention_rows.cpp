@@ -1,0 +1,253 @@
+#include "golden/attention_rows.h"
+
+#include <algorithm>
+
+#include "golden/whole.h"
+
+namespace ait::golden {
+namespace {
+
+size_t dim(const Shape& shape, size_t index) { return static_cast<size_t>(shape[index]); }
+
+Error no_rows(const Task& task, std::string_view name, size_t heads) {
+  return task.contradiction(std::string(name) + " of shape " + shape_text(task.shape(name)) +
+                            " has no rows of " + std::to_string(heads) + " heads");
+}
+
+// The width of a piece of FRACTAL_NZ.
+size_t piece_width(DType dtype) { return size_bytes(dtype) == 1 ? 32 : 16; }
+
+}  // namespace
+
+Result<TokenLayout> token_layout(const Task& task, std::string_view name, size_t heads,
+                                 size_t sequences, bool heads_first) {
+  const Shape& shape = task.shape(name);
+  if (task.fractal(name)) return fail(task.no_golden(std::string(name) + " in FRACTAL_NZ"));
+  TokenLayout layout;
+  layout.heads = heads;
+  if (shape.size() == 2 && heads > 0 && dim(shape, 1) % heads == 0) {
+    layout.rows = dim(shape, 0);
+    layout.size = dim(shape, 1) / heads;
+  } else if (shape.size() == 3 && dim(shape, 1) == heads) {
+    layout.rows = dim(shape, 0);
+    layout.size = dim(shape, 2);
+  } else if (shape.size() == 4 && dim(shape, heads_first ? 1 : 2) == heads) {
+    layout.heads_first = heads_first;
+    layout.rows = dim(shape, heads_first ? 2 : 1);
+    layout.size = dim(shape, 3);
+    // All tokens of several sequences may stand in one.
+    layout.sequences = dim(shape, 0) == 1 && sequences > 1 && !heads_first ? 0 : dim(shape, 0);
+    if (layout.padded() && layout.sequences != sequences)
+      return fail(task.contradiction(std::string(name) + " of shape " + shape_text(shape) +
+                                     " is not of " + std::to_string(sequences) + " sequences"));
+  } else {
+    return fail(no_rows(task, name, heads));
+  }
+  return layout;
+}
+
+HeadRows rows_of(const Task& task, std::string_view input, const TokenLayout& layout,
+                 size_t sequence, size_t start, size_t count) {
+  HeadRows rows;
+  rows.rows = count;
+  rows.heads = layout.heads;
+  rows.size = layout.size;
+  rows.row_step = layout.row_step();
+  rows.head_step = layout.head_step();
+  rows.task = &task;
+  rows.input = input;
+  rows.first = layout.offset(sequence, start);
+  return rows;
+}
+
+HeadRows rows_of(const Array& tokens, const TokenLayout& layout, size_t sequence, size_t start,
+                 size_t count) {
+  HeadRows rows;
+  rows.rows = count;
+  rows.heads = layout.heads;
+  rows.size = layout.size;
+  rows.row_step = layout.row_step();
+  rows.head_step = layout.head_step();
+  rows.data = tokens.data.data() + layout.offset(sequence, start);
+  return rows;
+}
+
+HeadRows CachedRows::view() const {
+  HeadRows out;
+  out.rows = rows;
+  out.heads = heads;
+  out.size = size;
+  out.row_step = heads * size;
+  out.head_step = size;
+  out.data = data.data();
+  return out;
+}
+
+Result<Cache> Cache::of_blocks(Task& task, std::string_view name, size_t heads, size_t size) {
+  Cache cache(task, name);
+  cache.heads_ = heads;
+  cache.width_ = piece_width(task.dtype(name));
+  const Shape& shape = task.shape(name);
+  const size_t rank = shape.size();
+  if (rank != 3 && rank != 4) return fail(no_rows(task, name, heads));
+  cache.pages_ = dim(shape, 0);
+  const bool by_rows = rank == 4 && dim(shape, 2) == heads && (size == 0 || dim(shape, 3) == size);
+  const bool pieces = rank == 4 && dim(shape, 3) == cache.width_ &&
+                      dim(shape, 1) * cache.width_ % heads == 0 &&
+                      (size == 0 || dim(shape, 1) * cache.width_ == heads * size);
+  if (rank == 4 && pieces && (task.fractal(name) || !by_rows)) {
+    cache.order_ = Order::kPieces;
+    cache.page_rows_ = dim(shape, 2);
+    cache.size_ = dim(shape, 1) * cache.width_ / heads;
+  } else if (task.fractal(name)) {
+    return fail(task.no_golden(std::string(name) + " in FRACTAL_NZ of shape " + shape_text(shape)));
+  } else if (by_rows) {
+    cache.page_rows_ = dim(shape, 1);
+    cache.size_ = dim(shape, 3);
+  } else if (rank == 4 && dim(shape, 1) == heads) {
+    cache.order_ = Order::kHeads;
+    cache.page_rows_ = dim(shape, 2);
+    cache.size_ = dim(shape, 3);
+    task.note(std::string(name) + " was taken for BNSD, as its shape " + shape_text(shape) +
+              " says");
+  } else if (rank == 3 && dim(shape, 2) % heads == 0) {
+    cache.page_rows_ = dim(shape, 1);
+    cache.size_ = dim(shape, 2) / heads;
+  } else {
+    return fail(no_rows(task, name, heads));
+  }
+  return cache;
+}
+
+Result<Cache> Cache::of_layers(Task& task, std::string_view name, size_t heads, size_t size,
+                               const Dense& dense) {
+  Cache cache(task, name);
+  cache.heads_ = heads;
+  cache.width_ = piece_width(task.dtype(name));
+  cache.pages_ = dense.sequences;
+  const Shape& shape = task.shape(name);
+  const size_t rank = shape.size();
+  const size_t batch = dense.sequences;
+  size_t layers = 1;
+  const auto last = [&](size_t from_back) { return dim(shape, rank - from_back); };
+  const bool fractal = task.fractal(name);
+  if (rank == 5 && dense.heads_first) {
+    layers = dim(shape, 0);
+    cache.page_rows_ = last(2);
+    if (dim(shape, 1) == batch && last(3) == heads && !fractal) {
+      cache.order_ = Order::kHeads;
+      cache.size_ = last(1);
+    } else if (dim(shape, 1) == batch * heads && last(1) == cache.width_) {
+      // Pieces of one head after the other are the pieces of a row.
+      cache.order_ = Order::kPieces;
+      cache.size_ = last(3) * cache.width_;
+    } else {
+      return fail(no_rows(task, name, heads));
+    }
+  } else if (rank == 5 && dim(shape, 1) == batch && last(1) == cache.width_ &&
+             last(3) * cache.width_ % heads == 0) {
+    layers = dim(shape, 0);
+    cache.order_ = Order::kPieces;
+    cache.page_rows_ = last(2);
+    cache.size_ = last(3) * cache.width_ / heads;
+  } else if (fractal || last(1) % heads != 0 || batch == 0) {
+    return fail(no_rows(task, name, heads));
+  } else if (rank == 4 && dim(shape, 1) == batch) {
+    layers = dim(shape, 0);
+    cache.page_rows_ = last(2);
+    cache.size_ = last(1) / heads;
+  } else if (rank == 3 && !dense.layerless && last(2) % batch == 0) {
+    layers = dim(shape, 0);
+    cache.page_rows_ = last(2) / batch;
+    cache.size_ = last(1) / heads;
+  } else if (rank == 3 && dim(shape, 0) == batch) {
+    cache.page_rows_ = last(2);
+    cache.size_ = last(1) / heads;
+  } else {
+    return fail(no_rows(task, name, heads));
+  }
+  if (size != 0 && cache.size_ != size)
+    return fail(task.contradiction(std::string(name) + " of shape " + shape_text(shape) +
+                                   " has heads of " + std::to_string(cache.size_) + ", not of " +
+                                   std::to_string(size)));
+  if (dense.layer >= layers)
+    return fail(task.contradiction("layerId is " + std::to_string(dense.layer) + ", and " +
+                                   std::string(name) + " has " + std::to_string(layers) +
+                                   " layers"));
+  cache.first_page_ = dense.layer * batch;
+  return cache;
+}
+
+void Cache::append(size_t page, size_t first, size_t count, CachedRows& rows) const {
+  const size_t row_elements = heads_ * size_;
+  const size_t page_start = (first_page_ + page) * page_rows_ * row_elements;
+  rows.heads = heads_;
+  rows.size = size_;
+  const size_t old = rows.rows;
+  rows.rows += count;
+  rows.data.resize(rows.rows * row_elements);
+  double* out = rows.data.data() + old * row_elements;
+  std::vector<double> read;
+  if (order_ == Order::kRows) {
+    task_->read(name_, page_start + first * row_elements, count * row_elements, read);
+    std::copy_n(read.begin(), count * row_elements, out);
+    return;
+  }
+  // Stretches of `width` numbers, all rows of one after all rows of another.
+  const size_t width = order_ == Order::kHeads ? size_ : width_;
+  for (size_t stretch = 0; stretch < row_elements / width; ++stretch) {
+    task_->read(name_, page_start + (stretch * page_rows_ + first) * width, count * width, read);
+    for (size_t row = 0; row < count; ++row)
+      std::copy_n(read.begin() + static_cast<ptrdiff_t>(row * width), width,
+                  out + row * row_elements + stretch * width);
+  }
+}
+
+Result<BlockTable> block_table(const Task& task, std::string_view name, size_t sequences) {
+  auto blocks = whole_numbers(task, name);
+  if (!blocks) return fail(blocks.error());
+  const Shape& shape = task.shape(name);
+  if (shape.size() != 2 || dim(shape, 0) != sequences)
+    return fail(task.contradiction(std::string(name) + " of shape " + shape_text(shape) +
+                                   " is no table of " + std::to_string(sequences) + " sequences"));
+  return BlockTable{dim(shape, 1), std::move(*blocks)};
+}
+
+Result<CachedRows> read_blocks(const Task& task, const Cache& cache, const BlockTable& table,
+                               size_t sequence, size_t count) {
+  const size_t block_rows = cache.page_rows();
+  if (count > 0 && (block_rows == 0 || (count - 1) / block_rows >= table.columns))
+    return fail(task.contradiction("sequence " + std::to_string(sequence) + " has " +
+                                   std::to_string(count) + " rows, and its " +
+                                   std::to_string(table.columns) + " blocks have " +
+                                   std::to_string(table.columns * block_rows)));
+  CachedRows rows;
+  rows.heads = cache.heads();
+  rows.size = cache.size();
+  rows.data.reserve(count * rows.heads * rows.size);
+  for (size_t row = 0; row < count; row += block_rows) {
+    const int64_t block = table.blocks[sequence * table.columns + row / block_rows];
+    if (block < 0 || static_cast<size_t>(block) >= cache.pages())
+      return fail(task.contradiction("the block table of sequence " + std::to_string(sequence) +
+                                     " names block " + std::to_string(block) + ", and there are " +
+                                     std::to_string(cache.pages())));
+    cache.append(static_cast<size_t>(block), 0, std::min(block_rows, count - row), rows);
+  }
+  return rows;
+}
+
+Result<std::vector<size_t>> sequence_lengths(const Task& task, std::string_view name) {
+  const auto numbers = whole_numbers(task, name);
+  if (!numbers) return fail(numbers.error());
+  std::vector<size_t> out;
+  out.reserve(numbers->size());
+  for (const int64_t number : *numbers) {
+    if (number < 0)
+      return fail(task.contradiction(std::string(name) + " has the negative element " +
+                                     std::to_string(number)));
+    out.push_back(static_cast<size_t>(number));
+  }
+  return out;
+}
+
+}  // namespace ait::golden
