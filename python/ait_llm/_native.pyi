@@ -462,9 +462,12 @@ class Ear:
         begin: Callable[[Any, tuple[Any, ...], dict[str, Any], bool], Any],
         end: Callable[[Any, Any, bool], None],
     ) -> None: ...
-    outermost: bool
-    """Whether it hears of every call that a thread makes outside any other."""
+    @property
+    def outermost(self) -> bool:
+        """Whether it hears of every call that a thread makes outside any other."""
 
+    @outermost.setter
+    def outermost(self, on: bool) -> None: ...
     def add(self, subject: int) -> None:
         """From now on it hears of calls whose first argument is the object of this id."""
     def discard(self, subject: int) -> None: ...

@@ -357,7 +357,7 @@ def test_nothing_is_captured_of_rounds_that_are_not_reached(tmp_path):
 
 
 def test_nothing_is_captured_of_a_device_that_is_not_used(tmp_path):
-    assert "no operation ran on device 5" in why_not(record(tmp_path, "-device", "5"))
+    assert "-device 5: no operation ran on that device" in why_not(record(tmp_path, "-device", "5"))
 
 
 def test_nothing_is_captured_of_a_setuid_program(tmp_path):
