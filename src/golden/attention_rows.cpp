@@ -83,39 +83,61 @@ HeadRows CachedRows::view() const {
   return out;
 }
 
-Result<Cache> Cache::of_blocks(Task& task, std::string_view name, size_t heads, size_t size) {
+Result<Cache> Cache::of_blocks(Task& task, std::string_view name, size_t heads, size_t size,
+                               bool heads_first) {
+  const Shape& shape = task.shape(name);
+  const size_t width = piece_width(task.dtype(name));
+  const bool four = shape.size() == 4;
+  const bool by_rows = four && dim(shape, 2) == heads && dim(shape, 3) == size;
+  const bool by_heads = four && dim(shape, 1) == heads && dim(shape, 3) == size;
+  const bool by_pieces = four && dim(shape, 3) == width && dim(shape, 1) * width == heads * size;
+  Order order = Order::kRows;
+  if (by_pieces && (task.fractal(name) || (!by_rows && !by_heads)))
+    order = Order::kPieces;
+  else if (task.fractal(name))
+    return fail(task.no_golden(std::string(name) + " in FRACTAL_NZ of shape " + shape_text(shape)));
+  else if (by_heads && (heads_first || !by_rows))
+    order = Order::kHeads;
+  auto cache = of_order(task, name, heads, order);
+  if (cache && cache->size_ != size)
+    return fail(task.contradiction(std::string(name) + " of shape " + shape_text(shape) +
+                                   " has heads of " + std::to_string(cache->size_) + ", not of " +
+                                   std::to_string(size)));
+  if (cache && order == Order::kHeads && !heads_first)
+    task.note(std::string(name) + " was taken for BNSD, as its shape " + shape_text(shape) +
+              " says");
+  return cache;
+}
+
+Result<Cache> Cache::of_blocks_like(const Task& task, std::string_view name, const Cache& keys) {
+  auto cache = of_order(task, name, keys.heads_, keys.order_);
+  if (cache && (cache->pages_ != keys.pages_ || cache->page_rows_ != keys.page_rows_))
+    return fail(task.contradiction(std::string(name) + " has " + std::to_string(cache->pages_) +
+                                   " blocks of " + std::to_string(cache->page_rows_) + ", and " +
+                                   keys.name_ + " " + std::to_string(keys.pages_) + " of " +
+                                   std::to_string(keys.page_rows_)));
+  return cache;
+}
+
+Result<Cache> Cache::of_order(const Task& task, std::string_view name, size_t heads, Order order) {
   Cache cache(task, name);
   cache.heads_ = heads;
   cache.width_ = piece_width(task.dtype(name));
+  cache.order_ = order;
   const Shape& shape = task.shape(name);
   const size_t rank = shape.size();
-  if (rank != 3 && rank != 4) return fail(no_rows(task, name, heads));
+  if (rank != 4 && (rank != 3 || order != Order::kRows)) return fail(no_rows(task, name, heads));
   cache.pages_ = dim(shape, 0);
-  const bool by_rows = rank == 4 && dim(shape, 2) == heads && (size == 0 || dim(shape, 3) == size);
-  const bool pieces = rank == 4 && dim(shape, 3) == cache.width_ &&
-                      dim(shape, 1) * cache.width_ % heads == 0 &&
-                      (size == 0 || dim(shape, 1) * cache.width_ == heads * size);
-  if (rank == 4 && pieces && (task.fractal(name) || !by_rows)) {
-    cache.order_ = Order::kPieces;
-    cache.page_rows_ = dim(shape, 2);
-    cache.size_ = dim(shape, 1) * cache.width_ / heads;
-  } else if (task.fractal(name)) {
-    return fail(task.no_golden(std::string(name) + " in FRACTAL_NZ of shape " + shape_text(shape)));
-  } else if (by_rows) {
-    cache.page_rows_ = dim(shape, 1);
-    cache.size_ = dim(shape, 3);
-  } else if (rank == 4 && dim(shape, 1) == heads) {
-    cache.order_ = Order::kHeads;
-    cache.page_rows_ = dim(shape, 2);
-    cache.size_ = dim(shape, 3);
-    task.note(std::string(name) + " was taken for BNSD, as its shape " + shape_text(shape) +
-              " says");
-  } else if (rank == 3 && dim(shape, 2) % heads == 0) {
-    cache.page_rows_ = dim(shape, 1);
-    cache.size_ = dim(shape, 2) / heads;
-  } else {
-    return fail(no_rows(task, name, heads));
-  }
+  cache.page_rows_ = dim(shape, order == Order::kRows ? 1 : 2);
+  size_t row_elements = heads * dim(shape, rank - 1);
+  if (rank == 3) row_elements = dim(shape, 2);
+  if (order == Order::kPieces) row_elements = dim(shape, 1) * cache.width_;
+  const bool fits = rank == 3                 ? true
+                    : order == Order::kPieces ? dim(shape, 3) == cache.width_
+                    : order == Order::kHeads  ? dim(shape, 1) == heads
+                                              : dim(shape, 2) == heads;
+  if (!fits || row_elements % heads != 0) return fail(no_rows(task, name, heads));
+  cache.size_ = row_elements / heads;
   return cache;
 }
 

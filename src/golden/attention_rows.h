@@ -55,9 +55,12 @@ struct CachedRows {
 class Cache {
  public:
   // Blocks: [blocks, rows, heads, size], [blocks, rows, heads * size], BNSD [blocks, heads, rows,
-  // size], FRACTAL_NZ [blocks, heads * size / 16, rows, 16] (of int8 32). `size` is that of a head
-  // where it is known, else 0.
-  static Result<Cache> of_blocks(Task& task, std::string_view name, size_t heads, size_t size);
+  // size], FRACTAL_NZ [blocks, heads * size / 16, rows, 16] (of int8 32). Which of these it is
+  // follows from the size of a head, and where that leaves it open from `heads_first`.
+  static Result<Cache> of_blocks(Task& task, std::string_view name, size_t heads, size_t size,
+                                 bool heads_first = false);
+  // Blocks of values with heads of any size, as many and in the same order as those of the keys.
+  static Result<Cache> of_blocks_like(const Task& task, std::string_view name, const Cache& keys);
   // One layer of [layers, sequences, rows, heads * size], [layers, sequences * rows, heads * size],
   // and with `layerless` [sequences, rows, heads * size]; BNSD [layers, sequences, heads, rows,
   // size]; FRACTAL_NZ [layers, sequences, heads * size / 16, rows, 16] and with BNSD [layers,
@@ -83,6 +86,7 @@ class Cache {
   enum class Order : uint8_t { kRows, kHeads, kPieces };
 
   Cache(const Task& task, std::string_view name) : task_(&task), name_(name) {}
+  static Result<Cache> of_order(const Task& task, std::string_view name, size_t heads, Order order);
 
   const Task* task_;
   std::string name_;

@@ -1,14 +1,13 @@
 // SelfAttentionOperation: whole sequences at once (encoders), or one more token of each (decoders),
 // against keys and values that are given, in a cache, or in blocks of a cache.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
-#include "golden/attention_mask.h"
 #include "golden/attention_output.h"
 #include "golden/attention_rows.h"
 #include "golden/families.h"
 #include "golden/rounding.h"
+#include "golden/self_mask.h"
 #include "golden/whole.h"
 
 namespace ait::golden {
@@ -17,12 +16,6 @@ namespace {
 using Calc = graph::SelfAttentionCalcType;
 using Mask = graph::SelfAttentionMaskType;
 using Quant = graph::AttentionQuantType;
-
-// Of a mask that holds the biases of the first columns, from which the others follow.
-constexpr size_t kColumnBlock = 128;
-// A mask of this size, whatever the sequences' length, stands for all that see what is before them.
-constexpr size_t kTriangle = 128;
-constexpr double kMasked = -10000;
 
 struct Keys {
   Heads heads;
@@ -43,10 +36,7 @@ struct Keys {
   size_t latent_size;  // of values that are the first numbers of the keys
 
   bool decodes() const { return calc == Calc::kDecoder; }
-  bool slopes() const {
-    return mask == Mask::kAlibiCompress || mask == Mask::kAlibiCompressSqrt ||
-           mask == Mask::kAlibiCompressLeftAlign;
-  }
+  bool slopes() const { return has_slopes(mask); }
   bool slides() const {
     return mask == Mask::kSlidingWindowNorm || mask == Mask::kSlidingWindowCompress;
   }
@@ -87,135 +77,6 @@ Result<Keys> read_keys(Task& task) {
   keys.window = static_cast<size_t>(window);
   keys.latent_size = static_cast<size_t>(latent);
   return keys;
-}
-
-// The mask of all sequences.
-struct SelfMask {
-  Mask type = Mask::kUndefined;
-  bool triangle = false;
-  size_t window = 0;
-  std::optional<MaskTensor> tensor;
-  std::vector<double> slopes;   // of each head
-  std::optional<Array> blocks;  // [heads, rows, kColumnBlock]
-};
-
-Result<SelfMask> read_mask(Task& task, const Keys& keys, size_t sequences) {
-  SelfMask mask;
-  mask.type = keys.mask;
-  mask.window = keys.window;
-  mask.triangle = keys.triangle;
-  const size_t heads = keys.heads.queries;
-  if (mask.type == Mask::kNorm || mask.type == Mask::kAlibi) {
-    const bool norm = mask.type == Mask::kNorm;
-    auto tensor =
-        MaskTensor::of(task, "mask", sequences, heads,
-                       norm ? MaskTensor::First::kSequences : MaskTensor::First::kHeads,
-                       norm ? MaskTensor::Style::kFlagsOrTerms : MaskTensor::Style::kTerms);
-    if (!tensor) return fail(tensor.error());
-    mask.tensor = std::move(*tensor);
-  }
-  if (!keys.slopes()) return mask;
-  const Shape& shape = task.shape("mask");
-  if (shape.size() == 3 && shape[2] == kColumnBlock && !task.fractal("mask")) {
-    if (static_cast<size_t>(shape[0]) != heads)
-      return fail(task.contradiction("mask of shape " + shape_text(shape) + " is not of " +
-                                     std::to_string(heads) + " heads"));
-    if (auto room = task.make_room(heads * static_cast<size_t>(shape[1]), kColumnBlock); !room)
-      return fail(room.error());
-    mask.blocks = task.values("mask");
-    return mask;
-  }
-  mask.slopes = task.values("slopes").data;
-  if (mask.slopes.size() != heads)
-    return fail(task.contradiction("slopes has " + std::to_string(mask.slopes.size()) +
-                                   " elements for " + std::to_string(heads) + " heads"));
-  return mask;
-}
-
-// Biases that are stored for the first columns only: those of the others are the same, as many rows
-// further up.
-bool add_column_blocks(const Array& blocks, size_t head, size_t row, KeyRange keys,
-                       double* scores) {
-  for (size_t j = keys.first; j < keys.last; ++j) {
-    const size_t up = j / kColumnBlock * kColumnBlock;
-    const size_t rows = blocks.dim(1);
-    scores[j - keys.first] +=
-        row >= up ? blocks.data[(head * rows + row - up) * kColumnBlock + j % kColumnBlock]
-                  : kMasked;
-  }
-  return true;
-}
-
-// Sets the mask of one sequence, whose first query has the row `position` of the mask.
-Result<void> set_mask(const Task& task, const SelfMask& mask, size_t number, size_t position,
-                      Sequence& sequence) {
-  const size_t keys = sequence.keys.rows;
-  const size_t last = position + sequence.queries.rows;
-  const auto hide_what_follows = [&] {
-    sequence.visible = [position, keys](size_t row) { return causal_keys(position + row, keys); };
-  };
-  switch (mask.type) {
-    case Mask::kUndefined:
-      return {};
-    case Mask::kNorm:
-    case Mask::kAlibi: {
-      const MaskTensor& tensor = *mask.tensor;
-      const bool fits = (tensor.rows() == 1 || last <= tensor.rows()) && keys <= tensor.columns();
-      if (!fits && mask.type == Mask::kNorm && tensor.rows() == tensor.columns() &&
-          (mask.triangle || tensor.rows() == kTriangle)) {
-        hide_what_follows();
-        return {};
-      }
-      if (!fits)
-        return fail(task.contradiction(
-            "sequence " + std::to_string(number) + " needs " + std::to_string(last) +
-            " rows of a mask for " + std::to_string(keys) + " keys, and the mask has " +
-            std::to_string(tensor.rows()) + " for " + std::to_string(tensor.columns())));
-      sequence.add_mask = [&tensor, number, position](size_t head, size_t row, KeyRange range,
-                                                      double* scores) {
-        return tensor.add(number, head, position + row, range, scores);
-      };
-      return {};
-    }
-    case Mask::kSlidingWindowNorm:
-    case Mask::kSlidingWindowCompress:
-      sequence.visible = [position, keys, window = mask.window](size_t row) {
-        return window_keys(position + row, window, keys);
-      };
-      return {};
-    case Mask::kAlibiCompress:
-    case Mask::kAlibiCompressSqrt:
-    case Mask::kAlibiCompressLeftAlign:
-      if (mask.blocks) {
-        if (last > mask.blocks->dim(1))
-          return fail(task.contradiction("sequence " + std::to_string(number) + " needs " +
-                                         std::to_string(last) + " rows of a mask with " +
-                                         std::to_string(mask.blocks->dim(1))));
-        sequence.add_mask = [&blocks = *mask.blocks, position](size_t head, size_t row,
-                                                               KeyRange range, double* scores) {
-          return add_column_blocks(blocks, head, position + row, range, scores);
-        };
-        return {};
-      }
-      hide_what_follows();
-      sequence.add_mask = [&mask, position](size_t head, size_t row, KeyRange range,
-                                            double* scores) {
-        // They are stored with either sign; what is far away always counts less.
-        const double slope = mask.slopes[head];
-        for (size_t j = range.first; j < range.last; ++j) {
-          const auto distance = static_cast<double>(position + row - j);
-          scores[j - range.first] +=
-              mask.type == Mask::kAlibiCompressLeftAlign ? slope * static_cast<double>(j)
-              : mask.type == Mask::kAlibiCompress        ? -std::abs(slope) * distance
-                                                         : -std::abs(slope) * std::sqrt(distance);
-        }
-        return true;
-      };
-      return {};
-    default:
-      hide_what_follows();
-      return {};
-  }
 }
 
 // All that an operation knows of its sequences.
@@ -343,7 +204,8 @@ Shape result_shape(const Task& task, const Keys& keys, size_t value_size) {
 Result<Expected> attend_to_all(Task& task, const Keys& keys, const Batch& batch, const Array* query,
                                const Sequence& given_base, size_t value_size,
                                const ReadKeys& read) {
-  const auto mask = read_mask(task, keys, batch.queries.size());
+  const auto mask = SelfMask::of(task, {keys.mask, keys.triangle, keys.window}, keys.heads.queries,
+                                 batch.queries.size());
   if (!mask) return fail(mask.error());
   TokenLayout layout = batch.layout;
   layout.size = value_size;
@@ -378,7 +240,7 @@ Result<Expected> attend_to_all(Task& task, const Keys& keys, const Batch& batch,
       if (auto set = set_log_n(task, log_n, batch.log_n_of_sequence, b, sequence); !set) return set;
     }
     if (batch.masked) {
-      if (auto set = set_mask(task, *mask, b, batch.positions[b], sequence); !set) return set;
+      if (auto set = mask->set(task, b, batch.positions[b], sequence); !set) return set;
     }
     hidden[b] = attend(task, sequence, output->place(b, batch.starts[b]), threads);
     return {};
@@ -642,11 +504,8 @@ Result<Expected> after_prefix(Task& task, const Keys& keys) {
   }
   const auto key_cache = Cache::of_blocks(task, "keyCache", keys.heads.keys, batch->layout.size);
   if (!key_cache) return fail(key_cache.error());
-  const auto value_cache = Cache::of_blocks(task, "valueCache", keys.heads.keys, 0);
+  const auto value_cache = Cache::of_blocks_like(task, "valueCache", *key_cache);
   if (!value_cache) return fail(value_cache.error());
-  if (key_cache->size() != batch->layout.size)
-    return fail(task.contradiction("query has heads of " + std::to_string(batch->layout.size) +
-                                   ", and keyCache of " + std::to_string(key_cache->size())));
   const auto table = block_table(task, "blockTables", batch->queries.size());
   if (!table) return fail(table.error());
   const size_t row_size = keys.heads.keys * (key_cache->size() + value_cache->size());
