@@ -111,6 +111,9 @@ Result<Cache> Cache::of_blocks(Task& task, std::string_view name, size_t heads, 
 
 Result<Cache> Cache::of_blocks_like(const Task& task, std::string_view name, const Cache& keys) {
   auto cache = of_order(task, name, keys.heads_, keys.order_);
+  // Heads that are no larger than a piece lie the same in both orders.
+  if (!cache && keys.order_ == Order::kHeads && keys.size_ == keys.width_)
+    cache = of_order(task, name, keys.heads_, Order::kPieces);
   if (cache && (cache->pages_ != keys.pages_ || cache->page_rows_ != keys.page_rows_))
     return fail(task.contradiction(std::string(name) + " has " + std::to_string(cache->pages_) +
                                    " blocks of " + std::to_string(cache->page_rows_) + ", and " +

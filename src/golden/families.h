@@ -65,6 +65,8 @@ Result<Expected> transdata(Task& task);
 // norm.cpp
 Result<Expected> rms_norm(Task& task);
 Result<Expected> layer_norm(Task& task);
+// paged_attention.cpp
+Result<Expected> paged_attention(Task& task);
 // norm_variants.cpp
 Result<Expected> rms_norm_with_stride(Task& task);
 Result<Expected> layer_norm_with_stride(Task& task);

@@ -64,6 +64,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"NormRopeReshapeOperation", norm_rope_reshape, inputs<6>},
     {"OnehotOperation", onehot},
     {"PadOperation", pad},
+    {"PagedAttentionOperation", paged_attention},
     {"PagedCacheLoadOperation", paged_cache_load, inputs<4, 5>},
     {"RecvOperation", recv},
     {"ReduceOperation", reduce},

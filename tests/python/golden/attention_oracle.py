@@ -70,8 +70,22 @@ def fractal(matrices, width=16):
     return padded.reshape(b, m + -m % 16, -1, width).transpose(1, 2).contiguous()
 
 
+def blocks(rows, order, size=8, garbage=55.0):
+    """Caches [blocks, size, …] of rows in shuffled blocks, and the table that finds them; it has room for one more."""
+    count = sum(-(-len(own) // size) for own in rows)
+    numbers = iter(np.random.default_rng(order).permutation(count + 3))
+    cache = torch.full((count + 3, size, *rows[0].shape[1:]), garbage).to(rows[0].dtype)
+    table = torch.full((len(rows), max(-(-len(own) // size) for own in rows) + 1), -1, dtype=torch.int32)
+    for b, own in enumerate(rows):
+        for i, first in enumerate(range(0, len(own), size)):
+            part = own[first : first + size]
+            table[b, i] = int(next(numbers))
+            cache[table[b, i], : len(part)] = part
+    return cache, table
+
+
 def int32(*numbers):
     return torch.tensor(numbers, dtype=torch.int32)
 
 
-__all__ = ["INFINITY", "causal", "device", "exact", "fractal", "int32", "np"]
+__all__ = ["INFINITY", "blocks", "causal", "device", "exact", "fractal", "int32"]

@@ -1,12 +1,9 @@
 """SelfAttentionOperation with keys and values in caches: of each sequence (calcType 0 to 2), or in blocks (4)."""
 
-import itertools
-
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-from attention_oracle import causal, device, exact, fractal, int32
+from attention_oracle import blocks, causal, device, exact, fractal, int32
 from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal
 
 SCALE = 0.25
@@ -237,25 +234,6 @@ def test_wrong_kernels_are_caught():
     assert_caught(expected, case.each(device))  # keys and values out of step
     case.k = [x * 4 for x in keys]
     assert_caught(expected, case.each(device))  # no scale
-
-
-BLOCK = 8
-
-
-def blocks(rows, order, garbage=55.0):
-    """Caches in blocks, shuffled, with a table that names a few too many."""
-    count = sum(-(-len(x) // BLOCK) for x in rows)
-    numbers = np.random.default_rng(order).permutation(count + 3)
-    cache = torch.full((count + 3, BLOCK, *rows[0].shape[1:]), garbage, dtype=rows[0].dtype)
-    table = torch.full((len(rows), max(-(-len(x) // BLOCK) for x in rows) + 1), -1, dtype=torch.int32)
-    place = itertools.count()
-    for b, own in enumerate(rows):
-        for i, first in enumerate(range(0, len(own), BLOCK)):
-            part = own[first : first + BLOCK]
-            block = int(numbers[next(place)])
-            cache[block, : len(part)] = part
-            table[b, i] = block
-    return cache, table
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
