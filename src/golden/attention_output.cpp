@@ -53,6 +53,16 @@ Result<AttentionOutput> AttentionOutput::of(Task& task, const TokenLayout& layou
   return out;
 }
 
+void AttentionOutput::add_lse(Shape shape, bool heads_first) {
+  lse_.emplace();
+  lse_->shape = std::move(shape);
+  lse_->values.assign(layout_.rows * layout_.heads, 0.0);
+  lse_->slack.assign(lse_->values.size(), 0.0);
+  lse_->undefined.assign(lse_->values.size(), true);
+  lse_row_step_ = heads_first ? 1 : layout_.heads;
+  lse_head_step_ = heads_first ? layout_.rows : 1;
+}
+
 Place AttentionOutput::place(size_t sequence, size_t start) {
   const size_t first = layout_.offset(sequence, start);
   Place place;
@@ -60,6 +70,12 @@ Place AttentionOutput::place(size_t sequence, size_t start) {
   place.slack = output_.slack.data() + first;
   place.row_step = layout_.row_step();
   place.head_step = layout_.head_step();
+  if (lse_) {
+    place.lse = lse_->values.data() + start * lse_row_step_;
+    place.lse_slack = lse_->slack.data() + start * lse_row_step_;
+    place.lse_row_step = lse_row_step_;
+    place.lse_head_step = lse_head_step_;
+  }
   return place;
 }
 
@@ -70,12 +86,24 @@ void AttentionOutput::add(size_t sequence, size_t start, size_t rows,
     return first + row * layout_.row_step() + head * layout_.head_step();
   };
   for (size_t row = 0; row < rows; ++row)
-    for (size_t head = 0; head < layout_.heads; ++head)
+    for (size_t head = 0; head < layout_.heads; ++head) {
       std::fill_n(defined_.begin() + static_cast<ptrdiff_t>(at(row, head)), layout_.size, true);
+      if (lse_) lse_->undefined[(start + row) * lse_row_step_ + head * lse_head_step_] = false;
+    }
   for (const HiddenRow& row : hidden) hidden_.emplace_back(at(row.row, row.head), row);
 }
 
-Output AttentionOutput::finish(Task& task) && {
+std::vector<Output> AttentionOutput::finish(Task& task) && {
+  std::vector<Output> out;
+  out.push_back(std::move(*this).finish_values(task));
+  if (!lse_) return out;
+  if (std::find(lse_->undefined.begin(), lse_->undefined.end(), true) == lse_->undefined.end())
+    lse_->undefined.clear();
+  out.push_back(std::move(*lse_));
+  return out;
+}
+
+Output AttentionOutput::finish_values(Task& task) && {
   defined_.flip();
   if (std::find(defined_.begin(), defined_.end(), true) != defined_.end())
     output_.undefined = std::move(defined_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -30,19 +31,26 @@ class AttentionOutput {
  public:
   // Of this shape where nothing was recorded, or something of another size.
   static Result<AttentionOutput> of(Task& task, const TokenLayout& layout, Shape shape);
+  // With a second output: the logarithms of the sums of exponentials, of every row its heads or
+  // with `heads_first` of every head its rows. The rows are packed.
+  void add_lse(Shape shape, bool heads_first);
 
   Place place(size_t sequence, size_t start);
   // After a sequence was attended to: its first `rows` rows are defined. Not to be called from
   // several threads.
   void add(size_t sequence, size_t start, size_t rows, const std::vector<HiddenRow>& hidden);
-  Output finish(Task& task) &&;
+  std::vector<Output> finish(Task& task) &&;
 
  private:
   explicit AttentionOutput(const TokenLayout& layout) : layout_(layout) {}
+  Output finish_values(Task& task) &&;
 
   TokenLayout layout_;
   Output output_;
   std::vector<bool> defined_;
+  std::optional<Output> lse_;
+  size_t lse_row_step_ = 0;
+  size_t lse_head_step_ = 0;
   std::vector<std::pair<size_t, HiddenRow>> hidden_;  // and where each begins
 };
 

@@ -83,34 +83,71 @@ HeadRows CachedRows::view() const {
   return out;
 }
 
+CachedRows join_heads(const HeadRows& a, const HeadRows& b, const std::vector<double>& scales) {
+  CachedRows out;
+  out.rows = a.rows;
+  out.heads = a.heads;
+  out.size = a.size + b.size;
+  out.data.resize(out.rows * out.heads * out.size);
+  std::vector<double> memory_a, memory_b;
+  for (size_t head = 0; head < a.heads; ++head) {
+    const Matrix own_a = a.head(head, memory_a);
+    const Matrix own_b = b.head(head, memory_b);
+    const double scale = scales.empty() ? 1 : scales[head];
+    for (size_t row = 0; row < a.rows; ++row) {
+      double* place = out.data.data() + (row * out.heads + head) * out.size;
+      for (size_t d = 0; d < a.size; ++d) place[d] = own_a.at(row, d) * scale;
+      for (size_t d = 0; d < b.size; ++d) place[a.size + d] = own_b.at(row, d);
+    }
+  }
+  return out;
+}
+
 Result<Cache> Cache::of_blocks(Task& task, std::string_view name, size_t heads, size_t size,
-                               bool heads_first) {
+                               const Known& known) {
   const Shape& shape = task.shape(name);
   const size_t width = piece_width(task.dtype(name));
   const bool four = shape.size() == 4;
   const bool by_rows = four && dim(shape, 2) == heads && dim(shape, 3) == size;
   const bool by_heads = four && dim(shape, 1) == heads && dim(shape, 3) == size;
   const bool by_pieces = four && dim(shape, 3) == width && dim(shape, 1) * width == heads * size;
+  const bool pieces = known.pieces || task.fractal(name);
+  if (pieces && by_rows && !by_pieces) {  // the dimensions are those of what it stands for
+    auto cache = of_order(task, name, heads, Order::kRows);
+    if (!cache) return cache;
+    if (cache->page_rows_ % 16 != 0 || heads * size % width != 0)
+      return fail(task.no_golden(std::string(name) + " in FRACTAL_NZ of shape " +
+                                 shape_text(shape) + ", which leaves out its padding"));
+    cache->order_ = Order::kPieces;
+    return cache;
+  }
   Order order = Order::kRows;
-  if (by_pieces && (task.fractal(name) || (!by_rows && !by_heads)))
+  if (by_pieces && (pieces || (!by_rows && !by_heads)))
     order = Order::kPieces;
-  else if (task.fractal(name))
+  else if (pieces)
     return fail(task.no_golden(std::string(name) + " in FRACTAL_NZ of shape " + shape_text(shape)));
-  else if (by_heads && (heads_first || !by_rows))
+  else if (by_heads && (known.heads_first || !by_rows))
     order = Order::kHeads;
   auto cache = of_order(task, name, heads, order);
   if (cache && cache->size_ != size)
     return fail(task.contradiction(std::string(name) + " of shape " + shape_text(shape) +
                                    " has heads of " + std::to_string(cache->size_) + ", not of " +
                                    std::to_string(size)));
-  if (cache && order == Order::kHeads && !heads_first)
+  if (cache && order == Order::kHeads && !known.heads_first)
     task.note(std::string(name) + " was taken for BNSD, as its shape " + shape_text(shape) +
               " says");
   return cache;
 }
 
 Result<Cache> Cache::of_blocks_like(const Task& task, std::string_view name, const Cache& keys) {
+  const Shape& shape = task.shape(name);
   auto cache = of_order(task, name, keys.heads_, keys.order_);
+  if (!cache && keys.order_ == Order::kPieces) {  // the dimensions of what it stands for
+    cache = of_order(task, name, keys.heads_, Order::kRows);
+    if (cache && (shape.size() != 4 || cache->heads_ * cache->size_ % cache->width_ != 0))
+      return fail(no_rows(task, name, keys.heads_));
+    if (cache) cache->order_ = Order::kPieces;
+  }
   // Heads that are no larger than a piece lie the same in both orders.
   if (!cache && keys.order_ == Order::kHeads && keys.size_ == keys.width_)
     cache = of_order(task, name, keys.heads_, Order::kPieces);

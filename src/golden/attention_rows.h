@@ -50,15 +50,23 @@ struct CachedRows {
   HeadRows view() const;
 };
 
+// Heads of one beside those of the other: a row has the numbers of `a`, each head times its scale
+// where there are any, then those of `b`. Both have as many rows and heads.
+CachedRows join_heads(const HeadRows& a, const HeadRows& b, const std::vector<double>& scales);
+
 // A cache of which only the rows that are needed are read. Rows lie together in pages: in blocks
 // that a table names, or all of a sequence in one.
 class Cache {
  public:
   // Blocks: [blocks, rows, heads, size], [blocks, rows, heads * size], BNSD [blocks, heads, rows,
   // size], FRACTAL_NZ [blocks, heads * size / 16, rows, 16] (of int8 32). Which of these it is
-  // follows from the size of a head, and where that leaves it open from `heads_first`.
+  // follows from the size of a head, and where that leaves it open from what is known.
+  struct Known {
+    bool heads_first = false;  // BNSD
+    bool pieces = false;       // FRACTAL_NZ, perhaps with the dimensions of what it stands for
+  };
   static Result<Cache> of_blocks(Task& task, std::string_view name, size_t heads, size_t size,
-                                 bool heads_first = false);
+                                 const Known& known);
   // Blocks of values with heads of any size, as many and in the same order as those of the keys.
   static Result<Cache> of_blocks_like(const Task& task, std::string_view name, const Cache& keys);
   // One layer of [layers, sequences, rows, heads * size], [layers, sequences * rows, heads * size],

@@ -31,6 +31,8 @@ Result<Expected> norm_rope_reshape(Task& task);
 std::vector<size_t> written_caches(graph::AtbParam& param);
 // elewise.cpp
 Result<Expected> elewise(Task& task);
+// latent_attention.cpp
+Result<Expected> multi_latent_attention(Task& task);
 // linear.cpp
 Result<Expected> linear(Task& task);  // LinearQuantOperation, too
 std::vector<size_t> changed_by_linear(graph::AtbParam& param);
@@ -67,6 +69,9 @@ Result<Expected> rms_norm(Task& task);
 Result<Expected> layer_norm(Task& task);
 // paged_attention.cpp
 Result<Expected> paged_attention(Task& task);
+// ring_attention.cpp
+Result<Expected> ring_mla(Task& task);
+Result<Expected> fa_update(Task& task);
 // norm_variants.cpp
 Result<Expected> rms_norm_with_stride(Task& task);
 Result<Expected> layer_norm_with_stride(Task& task);

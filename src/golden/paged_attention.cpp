@@ -284,7 +284,8 @@ Result<Expected> paged_attention(Task& task) {
   const size_t count = batch->keys.size();
   const size_t cache_heads = keys.heads.keys / keys.parts();
   const size_t size = batch->layout.size;
-  const auto key_cache = Cache::of_blocks(task, "keyCache", cache_heads, size, keys.heads_first);
+  const auto key_cache =
+      Cache::of_blocks(task, "keyCache", cache_heads, size, {keys.heads_first, false});
   if (!key_cache) return fail(key_cache.error());
   std::optional<Cache> value_cache;
   if (keys.latent_size == 0) {
@@ -391,7 +392,7 @@ Result<Expected> paged_attention(Task& task) {
   };
   if (auto done = for_each_sequence(task, count, attend_to); !done) return fail(done.error());
   for (size_t b = 0; b < count; ++b) output->add(0, batch->starts[b], batch->queries[b], hidden[b]);
-  return task.give({std::move(*output).finish(task)});
+  return task.give(std::move(*output).finish(task));
 }
 
 }  // namespace ait::golden

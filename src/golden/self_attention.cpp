@@ -249,7 +249,7 @@ Result<Expected> attend_to_all(Task& task, const Keys& keys, const Batch& batch,
     return fail(done.error());
   for (size_t b = 0; b < batch.queries.size(); ++b)
     if (runs(b)) output->add(b, batch.starts[b], batch.queries[b], hidden[b]);
-  return task.give({std::move(*output).finish(task)});
+  return task.give(std::move(*output).finish(task));
 }
 
 // The sequences that run.
@@ -502,7 +502,8 @@ Result<Expected> after_prefix(Task& task, const Keys& keys) {
     batch->positions[b] = batch->keys[b] - batch->queries[b];
     most_keys = std::max(most_keys, batch->keys[b]);
   }
-  const auto key_cache = Cache::of_blocks(task, "keyCache", keys.heads.keys, batch->layout.size);
+  const auto key_cache =
+      Cache::of_blocks(task, "keyCache", keys.heads.keys, batch->layout.size, {});
   if (!key_cache) return fail(key_cache.error());
   const auto value_cache = Cache::of_blocks_like(task, "valueCache", *key_cache);
   if (!value_cache) return fail(value_cache.error());

@@ -215,6 +215,47 @@ std::span<const AtbValue> values_of(CompressType) {
   return kValues;
 }
 
+std::span<const AtbValue> values_of(LatentMaskType) {
+  static constexpr AtbValue kValues[] = {
+      {0, "UNDEFINED"},           {1, "MASK_TYPE_SPEC"},
+      {2, "MASK_TYPE_MASK_FREE"}, {3, "MASK_TYPE_CAUSAL_MASK"},
+      {4, "MASK_TYPE_SWA_NORM"},
+  };
+  return kValues;
+}
+
+std::span<const AtbValue> values_of(LatentCalcType) {
+  static constexpr AtbValue kValues[] = {
+      {0, "CALC_TYPE_UNDEFINED"},     {1, "CALC_TYPE_SPEC"},    {2, "CALC_TYPE_RING"},
+      {3, "CALC_TYPE_SPEC_AND_RING"}, {4, "CALC_TYPE_PREFILL"},
+  };
+  return kValues;
+}
+
+std::span<const AtbValue> values_of(LatentCacheMode) {
+  static constexpr AtbValue kValues[] = {
+      {0, "KVCACHE"}, {1, "KROPE_CTKV"}, {2, "INT8_NZCACHE"}, {3, "NZCACHE"}};
+  return kValues;
+}
+
+std::span<const AtbValue> values_of(MaskUseStatusType) {
+  static constexpr AtbValue kValues[] = {{0, "MASK_USE_STATUS_TYPE_UNDEFINED"},
+                                         {1, "MASK_USE_STATUS_TYPE_BATCH_MASK"}};
+  return kValues;
+}
+
+std::span<const AtbValue> values_of(RingCalcType) {
+  // The library writes the second so.
+  static constexpr AtbValue kValues[] = {
+      {0, "CALC_TYPE_DEFAULT"}, {1, "CALC_TYPE_FISRT_RING"}, {1, "CALC_TYPE_FIRST_RING"}};
+  return kValues;
+}
+
+std::span<const AtbValue> values_of(RingMaskType) {
+  static constexpr AtbValue kValues[] = {{0, "NO_MASK"}, {1, "MASK_TYPE_TRIU"}};
+  return kValues;
+}
+
 std::span<const AtbValue> values_of(ReshapeKvCacheCfg) {
   static constexpr AtbValue kValues[] = {
       {0, "K_CACHE_V_CACHE"}, {1, "K_CACHE_V_BYPASS"}, {2, "K_CACHE_V_CACHE_NZ"}};

@@ -146,6 +146,28 @@ enum class PagedAttentionCalcType : int8_t { kUndefined = 0, kSpec = 1 };
 // Of PagedAttentionOperation and ReshapeAndCacheOperation.
 enum class CompressType : int8_t { kUndefined = 0, kKvHead = 1, kKvHeadRope = 2 };
 
+// Of MultiLatentAttentionOperation.
+enum class LatentMaskType : int8_t {
+  kUndefined = 0,
+  kSpec = 1,
+  kMaskFree = 2,
+  kCausal = 3,
+  kSlidingWindow = 4,
+};
+enum class LatentCalcType : int8_t {
+  kUndefined = 0,
+  kSpec = 1,
+  kRing = 2,
+  kSpecAndRing = 3,
+  kPrefill = 4,
+};
+enum class LatentCacheMode : int8_t { kKvCache = 0, kSplit = 1, kSplitInt8Nz = 2, kSplitNz = 3 };
+enum class MaskUseStatusType : int8_t { kUndefined = 0, kBatchMask = 1 };
+
+// Of RingMLAOperation.
+enum class RingCalcType : int8_t { kDefault = 0, kFirstRing = 1 };
+enum class RingMaskType : int8_t { kNoMask = 0, kTriangle = 1 };
+
 // Of ReshapeAndCacheOperation.
 enum class ReshapeKvCacheCfg : int8_t { kCaches = 0, kKeyCacheOnly = 1, kCachesNz = 2 };
 
@@ -202,6 +224,12 @@ std::span<const AtbValue> values_of(AttentionInputLayout);
 std::span<const AtbValue> values_of(PagedAttentionMaskType);
 std::span<const AtbValue> values_of(PagedAttentionCalcType);
 std::span<const AtbValue> values_of(CompressType);
+std::span<const AtbValue> values_of(LatentMaskType);
+std::span<const AtbValue> values_of(LatentCalcType);
+std::span<const AtbValue> values_of(LatentCacheMode);
+std::span<const AtbValue> values_of(MaskUseStatusType);
+std::span<const AtbValue> values_of(RingCalcType);
+std::span<const AtbValue> values_of(RingMaskType);
 std::span<const AtbValue> values_of(ReshapeKvCacheCfg);
 std::span<const AtbValue> values_of(TransdataType);
 std::span<const AtbValue> values_of(ReduceType);

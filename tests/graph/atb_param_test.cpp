@@ -151,6 +151,12 @@ TEST(AtbParam, TablesGoByNumberWithoutGapsAndTwins) {
   expect_one_number_for_each_name(PagedAttentionMaskType::kUndefined);
   expect_one_number_for_each_name(PagedAttentionCalcType::kUndefined);
   expect_one_number_for_each_name(CompressType::kUndefined);
+  expect_one_number_for_each_name(LatentMaskType::kUndefined);
+  expect_one_number_for_each_name(LatentCalcType::kUndefined);
+  expect_one_number_for_each_name(LatentCacheMode::kKvCache);
+  expect_one_number_for_each_name(MaskUseStatusType::kUndefined);
+  expect_one_number_for_each_name(RingCalcType::kDefault);
+  expect_one_number_for_each_name(RingMaskType::kNoMask);
   expect_one_number_for_each_name(ReshapeKvCacheCfg::kCaches);
   expect_one_number_for_each_name(TransdataType::kUndefined);
   expect_one_number_for_each_name(ReduceType::kUndefined);
