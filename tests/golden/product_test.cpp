@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "metrics/compare.h"
+
 namespace ait::golden {
 namespace {
 
@@ -75,34 +77,40 @@ TEST(Product, KeepsWhatIsNotFiniteInItsRow) {
 }
 
 // Laid out once, it gives the product with the first rows and columns of the right side.
-TEST(Product, WithPanelsIsThePlainOne) {
-  Panels panels;
-  std::vector<double> tiles;
-  for (const size_t depth : {500, 1, 192, 193})
-    for (const size_t columns : {1, 24, 61}) {
-      const auto b_data = random_numbers(depth * columns, 2);
-      for (const bool turn : {false, true}) {
-        const Matrix b = turn ? transposed(row_major(b_data.data(), columns, depth))
-                              : row_major(b_data.data(), depth, columns);
-        panels.set(b);
-        for (const size_t rows : {1, 8, 13, 200})
-          for (const size_t used : {depth, (depth + 1) / 2})
-            for (const size_t wanted : {columns, (columns + 1) / 2}) {
-              const auto a_data = random_numbers(2 * rows * used, 1);
-              for (const Matrix& a : {Matrix{a_data.data(), rows, used, used + 3, 1},
-                                      Matrix{a_data.data(), rows, used, 1, rows}}) {
-                std::vector<double> plain(rows * wanted, -1), fast(rows * wanted, -2);
-                if (a.row_step == used + 3 && a_data.size() < rows * (used + 3)) continue;
-                Matrix part = b;
-                part.rows = used;
-                part.columns = wanted;
-                multiply_plainly(a, part, plain.data());
-                panels.multiply(a, wanted, tiles, fast.data());
-                for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(plain[i], fast[i], 1e-11);
-              }
-            }
+void expect_panels_like_plain_loops(const Matrix& b, Panels& panels, std::vector<double>& tiles) {
+  panels.set(b);
+  for (const size_t rows : {1, 8, 13, 200})
+    for (const size_t depth : {b.rows, (b.rows + 1) / 2})
+      for (const size_t columns : {b.columns, (b.columns + 1) / 2}) {
+        const size_t step = depth + 3;
+        const auto a_data = random_numbers(rows * step, 1);
+        Matrix part = b;
+        part.rows = depth;
+        part.columns = columns;
+        for (const Matrix& a : {Matrix{a_data.data(), rows, depth, step, 1},
+                                Matrix{a_data.data(), rows, depth, 1, rows}}) {
+          std::vector<double> plain(rows * columns, -1), fast(rows * columns, -2);
+          multiply_plainly(a, part, plain.data());
+          panels.multiply(a, columns, tiles, fast.data());
+          for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(plain[i], fast[i], 1e-11) << i;
+        }
       }
-    }
+}
+
+TEST(Product, WithPanelsIsThePlainOneOnEveryTarget) {
+  for (const std::string& target : metrics::simd_targets()) {
+    ASSERT_TRUE(metrics::force_simd_target(target));
+    Panels panels;
+    std::vector<double> tiles;
+    for (const size_t depth : {500, 1, 192, 193})
+      for (const size_t columns : {1, 24, 61}) {
+        const auto data = random_numbers(depth * columns, 2);
+        expect_panels_like_plain_loops(row_major(data.data(), depth, columns), panels, tiles);
+        expect_panels_like_plain_loops(transposed(row_major(data.data(), columns, depth)), panels,
+                                       tiles);
+      }
+  }
+  metrics::force_simd_target("");
 }
 
 TEST(Product, NormsOfRowsAreTheirLengths) {
