@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "golden/exponentials.h"
 #include "golden/rounding.h"
+#include "metrics/elements.h"
 
 namespace ait::golden {
 namespace {
@@ -400,9 +401,11 @@ Matrix HeadRows::head(size_t index, std::vector<double>& read) const {
   at_least(read, rows * size);
   // As many rows at a time as lie in one piece.
   const size_t together = row_step == size ? std::max<size_t>(1, rows) : 1;
+  const TensorView view = task->tensor(input).view();
   std::vector<double> piece;
   for (size_t row = 0; row < rows; row += together) {
-    task->read(input, first + row * row_step + index * head_step, together * size, piece);
+    metrics::read_elements(view, first + row * row_step + index * head_step, together * size,
+                           piece);
     std::copy_n(piece.begin(), together * size, read.begin() + static_cast<ptrdiff_t>(row * size));
   }
   return row_major(read.data(), rows, size);
