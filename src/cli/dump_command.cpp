@@ -2,10 +2,10 @@
 #include "cli/command.h"
 #include "cli/common_options.h"
 #include "cli/dump_options.h"
-#include "cli/dump_summary.h"
 #include "cli/process_io.h"
 #include "dump/dump.h"
 #include "dump/manifest.h"
+#include "summary/dump.h"
 
 namespace ait::cli {
 namespace {
@@ -73,7 +73,7 @@ class DumpCommand : public CommandOf<DumpOptions> {
     const GracefulStop stop;  // what the command is stopped with may come twice
     const auto outcome = dump::run(what, std::move(*plan));
     if (!outcome) return report_error(outcome.error());
-    print(options_.json ? dump::manifest_text(*outcome) : summary_text(*outcome));
+    print(options_.json ? dump::manifest_text(*outcome) : summary::dump_text(*outcome));
     return outcome->end.child.status();
   }
 

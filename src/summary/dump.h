@@ -5,9 +5,9 @@
 
 #include "dump/outcome.h"
 
-namespace ait::cli {
+namespace ait::summary {
 
 // The last line is what to type next.
-std::string summary_text(const dump::Outcome& outcome);
+std::string dump_text(const dump::Outcome& outcome);
 
-}  // namespace ait::cli
+}  // namespace ait::summary

@@ -8,7 +8,7 @@
 #include "match/pair_paths.h"
 #include "report/json.h"
 
-namespace ait::cli {
+namespace ait::summary {
 
 // A line for each side that may lack something.
 std::string completeness_text(const match::PairList& list);
@@ -17,4 +17,4 @@ report::JsonObject completeness_json(const match::PairList& list);
 std::string coverage_text(const match::AutomaticPairs& found, bool coloured);
 report::JsonObject coverage_json(const match::AutomaticPairs& found);
 
-}  // namespace ait::cli
+}  // namespace ait::summary

@@ -1,4 +1,4 @@
-#include "cli/coverage.h"
+#include "summary/pairing.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "report/table.h"
 #include "report/utf8.h"
 
-namespace ait::cli {
+namespace ait::summary {
 namespace {
 
 using match::AlignedToken;
@@ -135,4 +135,4 @@ report::JsonObject coverage_json(const AutomaticPairs& found) {
   return out;
 }
 
-}  // namespace ait::cli
+}  // namespace ait::summary

@@ -1,4 +1,4 @@
-#include "cli/elements.h"
+#include "summary/elements.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "report/number.h"
 #include "tensor/half.h"
 
-namespace ait::cli {
+namespace ait::summary {
 namespace {
 
 using report::Cell;
@@ -120,4 +120,4 @@ std::string coordinates_text(std::span<const int64_t> shape, size_t flat_index) 
   return cell_text(Cell(indices));
 }
 
-}  // namespace ait::cli
+}  // namespace ait::summary

@@ -1,4 +1,4 @@
-#include "cli/elements.h"
+#include "summary/elements.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "../compare/tensors.h"
 
-namespace ait::cli {
+namespace ait::summary {
 namespace {
 
 template <typename T>
@@ -50,4 +50,4 @@ TEST(CoordinatesText, IsTheIndexInEachDimension) {
 }
 
 }  // namespace
-}  // namespace ait::cli
+}  // namespace ait::summary

@@ -7,7 +7,7 @@
 #include "report/cell.h"
 #include "tensor/tensor.h"
 
-namespace ait::cli {
+namespace ait::summary {
 
 // The first `count` elements in row-major order: flags, integers and numbers by value, complex ones
 // as "1.0+2.0j", packed 4-bit ones as their byte in hexadecimal.
@@ -22,4 +22,4 @@ std::string element_text(DType dtype, const report::Cell& element);
 // "[0, 3, 17]" for the flat row-major index.
 std::string coordinates_text(std::span<const int64_t> shape, size_t flat_index);
 
-}  // namespace ait::cli
+}  // namespace ait::summary

@@ -1,4 +1,4 @@
-#include "cli/dump_summary.h"
+#include "summary/dump.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "report/table.h"
 #include "report/utf8.h"
 
-namespace ait::cli {
+namespace ait::summary {
 namespace {
 
 using dump::bytes_text;
@@ -100,7 +100,7 @@ void add_counts(const Outcome& outcome, const Ledger& counts, report::Table& tab
 
 }  // namespace
 
-std::string summary_text(const Outcome& outcome) {
+std::string dump_text(const Outcome& outcome) {
   const Ledger counts = outcome.end.run.totals();
   report::Table table({{}, {}});
   if (outcome.forecast)
@@ -134,4 +134,4 @@ std::string summary_text(const Outcome& outcome) {
   return out + "Next: " + next_command(outcome, counts) + "\n";
 }
 
-}  // namespace ait::cli
+}  // namespace ait::summary
