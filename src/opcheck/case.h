@@ -27,6 +27,7 @@ struct Case {
   std::string type;           // "LinearOperation"
   std::string param;          // JSON
   std::string folder;         // that holds its tensors
+  std::string again_folder;   // and all else that it takes to check it: of all ranks, of a table
   std::string rank;           // as its folder says it: a device
   std::string round;
   TensorPlaces inputs;  // as they went in, where that was recorded, else as they were after it

@@ -18,6 +18,7 @@ CheckRow row_of(const Case& each) {
   row.type = each.type;
   row.param = each.param;
   row.folder = each.folder;
+  row.again_folder = each.again_folder;
   row.rank = each.rank;
   row.round = each.round;
   row.reasons = each.notes;

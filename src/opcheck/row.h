@@ -18,6 +18,13 @@ struct Standard {
   bool by_one = false;  // small integers: an element may be off by one
 };
 
+// The metrics that a check gives beside the share of right elements, where they are asked for.
+struct Metrics {
+  bool absolute = false;  // abs
+  bool cosine = false;    // cos_sim
+  bool kl = false;        // kl
+};
+
 enum class Verdict : uint8_t {
   kPass,
   kFailed,
@@ -29,6 +36,7 @@ struct CheckRow {
   std::string type;
   std::string param;
   std::string folder;
+  std::string again_folder;  // the smallest part of the dump that holds all it takes to check again
   std::string rank;
   std::string round;
   std::optional<size_t> output;  // nothing where none was compared
@@ -52,9 +60,14 @@ struct CheckRow {
   std::string source;  // what was checked where it is not the dump: "rerun: libx.so"
 
   std::vector<std::string> reasons;
+  std::string again;  // the command that checks this operation alone, where it failed
 
   bool was_compared() const { return relative_rate_percent.has_value(); }
   bool is_outside_bound() const { return of_bound && !(*of_bound <= 1); }
+  // It was compared, and is not what it should be by one of the two verdicts.
+  bool is_failing() const {
+    return is_outside_bound() || (was_compared() && verdict == Verdict::kFailed);
+  }
 };
 
 }  // namespace ait::opcheck

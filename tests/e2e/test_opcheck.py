@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 
 import pytest
@@ -69,7 +70,23 @@ def test_a_broken_kernel_is_found_and_only_that(ait, dump):
     assert done.returncode == 1 and "--fail-on bound is met" in done.stderr
     worst = done.stdout.splitlines()[4].split()
     assert worst[0] in outside
-    assert done.stdout.splitlines()[-1].startswith("Again: ait llm opcheck -i ")
+
+
+def again(output):
+    """The words after `ait` of each line that checks an operation again."""
+    return [shlex.split(line)[2:] for line in output.splitlines() if line.startswith("Again: ait ")]
+
+
+@pytest.mark.parametrize("ranks", ["", " --tp 2"])
+def test_each_failing_operation_has_a_line_that_checks_it_alone(ait, dump, ranks):
+    dumped = dump("fp16", "scale@layer=1,op=RmsNorm,size=0.2,round=all" + ranks)
+    done = ait("llm", "opcheck", "-i", dumped)
+    lines = again(done.stdout)
+    assert len(lines) > 1, done.stdout
+    for words in lines:
+        _, rows = check(ait, *words[2:], "-o", "again")
+        assert {row["op_id"] for row in rows} == {words[words.index("-ids") + 1]}
+        assert "FAILED" in {row["precision_result"] for row in rows}
 
 
 def test_operations_are_chosen_as_the_documents_say(ait, dump):
@@ -95,7 +112,10 @@ def test_the_table_of_operations_says_what_ran(ait, dump):
     broken = table.with_name("broken.csv")
     broken.write_text("\n".join([lines[0], "rubbish", *lines[1:3], lines[1].replace("_", "-", 99)]) + "\n")
     document, rows = check(ait, "-i", rank / "0", "-c", broken)
-    assert document["summary"]["operations"] == len({row["op_id"] for row in rows})
+    wrong = [row["fail_reason"] for row in rows if row["op_id"] == ""]
+    assert document["summary"]["operations"] == 2 + len(wrong)
+    assert all("broken.csv: line" in reason and "the OpName is not" in reason for reason in wrong)
+    assert len(wrong) == 2
 
 
 def test_wrong_use_is_one_clear_line(ait, tmp_path):
