@@ -104,6 +104,8 @@ Case case_of(const Search& search, const Recording& recording, size_t rank, size
   out.folder = folder_of(recording, rank, round, operation);
   out.again_folder = recording.ranks[rank].path + "/" + recording.rounds[round];
   out.rank = recording.ranks[rank].device;
+  out.rank_folder = fs::path(recording.ranks[rank].path).filename();
+  out.name = found.name;
   out.round = recording.rounds[round];
   out.inputs = std::move(tensors.inputs);
   out.inputs_after = std::move(tensors.inputs_after);
@@ -118,6 +120,7 @@ Case case_of(const Search& search, const Recording& recording, size_t rank, size
   for (size_t other = 0; other < recording.ranks.size(); ++other) {
     out.ranks.push_back(tensors_of(recording, other, round, operation).inputs);
     out.rank_params.push_back(param_of(recording, other, round, operation).value_or(""));
+    out.rank_folders.push_back(fs::path(recording.ranks[other].path).filename());
   }
   return out;
 }
@@ -164,6 +167,11 @@ TensorPlaces places_of(const std::vector<std::string>& files, const fs::path& du
 
 Case case_of_row(const OperationRow& row, const fs::path& dump) {
   Case out;
+  out.rank_folder = "0_0";
+  out.round = "0";
+  for (const uint64_t id : row.ids)
+    out.name += (out.name.empty() ? "" : "_Graph/") + std::to_string(id);
+  out.name += "_" + row.type;
   out.inputs = places_of(row.input_files, dump);
   out.inputs_after = out.inputs;
   out.outputs = places_of(row.output_files, dump);

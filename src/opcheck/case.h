@@ -29,12 +29,15 @@ struct Case {
   std::string folder;         // that holds its tensors
   std::string again_folder;   // and all else that it takes to check it: of all ranks, of a table
   std::string rank;           // as its folder says it: a device
+  std::string rank_folder;    // "0_8841"
   std::string round;
+  std::string name;     // below the round: "3_Prefill_layer/0_LinearOperation"
   TensorPlaces inputs;  // as they went in, where that was recorded, else as they were after it
   TensorPlaces inputs_after;  // as they were after it
   TensorPlaces outputs;
-  std::vector<TensorPlaces> ranks;       // the inputs of all ranks, where there are several
-  std::vector<std::string> rank_params;  // and their parameters
+  std::vector<TensorPlaces> ranks;        // the inputs of all ranks, where there are several
+  std::vector<std::string> rank_params;   // and their parameters
+  std::vector<std::string> rank_folders;  // and folders
   std::vector<std::string> notes;  // what is odd about it and does not keep it from being checked
   std::string problem;             // why it cannot be checked; empty: it can
 };

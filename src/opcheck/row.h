@@ -25,6 +25,9 @@ struct Metrics {
   bool kl = false;        // kl
 };
 
+// The type that floating tensors are brought to before anything is computed of them.
+enum class Precision : uint8_t { kAsRecorded, kFloat16, kFloat32 };
+
 enum class Verdict : uint8_t {
   kPass,
   kFailed,
@@ -56,11 +59,13 @@ struct CheckRow {
   std::optional<size_t> worst_element;
   double worst_golden = 0;
   double worst_actual = 0;
-  std::string form;    // which of several sound results it agrees with best
-  std::string source;  // what was checked where it is not the dump: "rerun: libx.so"
+  std::string form;  // which of several sound results it agrees with best
+  // What was checked: "rerun: libx.so", "dump: …" where it could not be run again; empty: the dump.
+  std::string source;
 
   std::vector<std::string> reasons;
-  std::string again;  // the command that checks this operation alone, where it failed
+  std::string error_data;  // the folder where the operation was saved, where it failed
+  std::string again;       // the command that checks this operation alone, where it failed
 
   bool was_compared() const { return relative_rate_percent.has_value(); }
   bool is_outside_bound() const { return of_bound && !(*of_bound <= 1); }

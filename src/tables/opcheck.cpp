@@ -76,6 +76,7 @@ const auto& all_check_columns() {
       {"bound_result", kExtended, bound_result_cell},
       {"form", kExtended, [](const CheckRow& r) { return Cell(r.form); }},
       {"source", kExtended, [](const CheckRow& r) { return Cell(r.source); }},
+      {"error_data", kExtended, [](const CheckRow& r) { return Cell(r.error_data); }},
       {"again", kExtended, [](const CheckRow& r) { return Cell(r.again); }},
   });
   return columns;
