@@ -6,81 +6,85 @@
 #include "cli/process_io.h"
 #include "cli/progress.h"
 #include "cli/report_name.h"
-#include "opcheck/check.h"
-#include "opcheck/words.h"
+#include "opcheck/request.h"
+#include "rerun/runner.h"
 #include "tables/opcheck_report.h"
 
 namespace ait::cli {
 namespace {
 
-using opcheck::CheckRow;
+constexpr int kMostSeconds = 86400;
+constexpr int kMostThreads = 1024;
 
 struct OpcheckOptions {
-  opcheck::Search search;
-  opcheck::Options options;
+  opcheck::Request request;
+  bool save_error_data = false;
   std::string output_folder = ".";
-  std::vector<opcheck::FailOn> fail_on;
   bool json = false;
 };
 
-// Words of the command that checks a single operation again.
-std::vector<std::string> repeated(const OpcheckOptions& options) {
-  std::vector<std::string> out;
-  if (!options.search.table.empty()) out.insert(out.end(), {"-c", options.search.table});
-  return out;
-}
-
-int run_opcheck(const OpcheckOptions& options) {
-  const auto found = opcheck::find_cases(options.search);
-  if (!found) return report_error(found.error());
-  for (const Error& problem : found->problems) log_warning(problem.text());
-  log_info(fmt::format("Total {} cases found under path: {}", found->cases.size(),
-                       options.search.folder));
-  if (found->cases.empty()) {
-    if (options.json) return print("{\"rows\": [], \"report\": null}\n");
-    return kDone;
-  }
-  auto report = tables::CheckReport::create({.folder = options.output_folder,
-                                             .name = opcheck_name(),
-                                             .metrics = options.options.metrics,
-                                             .again = repeated(options),
-                                             .json = options.json});
-  if (!report) return report_error(report.error());
-  std::optional<Error> problem;
-  const GracefulStop stop;
-  {
-    Progress progress(found->cases.size());
-    opcheck::check_cases(found->cases, options.options, stop.requested(),
-                         [&](std::vector<CheckRow>&& rows) {
-                           if (problem) return;
-                           if (auto done = report->add(std::move(rows)); !done) {
-                             problem = done.error();
-                             stop.request();
-                           }
-                           progress.advance(report->summary().operations, 0);
-                         });
-  }
-  if (problem) return report_error(*problem);
-  if (auto path = report->finish(stop.requested() ? "_partial" : ""); !path)
-    return report_error(path.error());
+// What was asked for and holds, as an exit status.
+int status_of(const std::vector<opcheck::FailOn>& conditions, const opcheck::Summary& summary) {
   int status = kDone;
-  for (const opcheck::FailOn condition : options.fail_on)
-    if (opcheck::is_met(condition, report->summary())) {
+  for (const opcheck::FailOn condition : conditions)
+    if (opcheck::is_met(condition, summary)) {
       status = kFailOnHit;
       log_warning(fmt::format("--fail-on {} is met", opcheck::word(condition)));
     }
-  if (stop.requested()) status = kInterruptedStatus;
-  return print(options.json ? report->document() : report->text(stdout_is_colourful()), status);
+  return status;
+}
+
+int check(const OpcheckOptions& options, rerun::Runner* runner) {
+  const opcheck::Request& request = options.request;
+  const auto found = opcheck::find_cases(request.search);
+  if (!found) return report_error(found.error());
+  for (const Error& problem : found->problems) log_warning(problem.text());
+  log_info(fmt::format("Total {} cases found under path: {}", found->cases.size(),
+                       request.search.folder));
+  if (found->cases.empty()) return print(options.json ? "{\"rows\": [], \"report\": null}\n" : "");
+  auto report = tables::CheckReport::create({.folder = options.output_folder,
+                                             .name = opcheck_name(),
+                                             .metrics = request.options.metrics,
+                                             .again = request.again,
+                                             .library = runner == nullptr ? "" : runner->library(),
+                                             .save_error_data = options.save_error_data,
+                                             .json = options.json});
+  if (!report) return report_error(report.error());
+  opcheck::Options how = request.options;
+  how.runner = runner;
+  how.error_folder = report->error_folder();
+  const GracefulStop stop;
+  {
+    Progress progress(found->cases.size());
+    opcheck::check_cases(found->cases, how, stop.requested(), [&](auto&& rows) {
+      if (!report->add(std::move(rows))) stop.request();
+      progress.advance(report->summary().operations, 0);
+    });
+  }
+  if (auto path = report->finish(stop.requested() ? "_partial" : ""); !path)
+    return report_error(path.error());
+  const int status = status_of(request.fail_on, report->summary());
+  return print(options.json ? report->document() : report->text(stdout_is_colourful()),
+               stop.requested() ? kInterruptedStatus : status);
+}
+
+int run_opcheck(const OpcheckOptions& options) {
+  if (!options.request.rerun) return check(options, nullptr);
+  const auto runner = rerun::Runner::start(options.request.library);
+  if (!runner) return report_error(runner.error());
+  log_info(
+      fmt::format("Operations are run again by {}: {}", (*runner)->library(), (*runner)->plugin()));
+  return check(options, runner->get());
 }
 
 class OpcheckCommand : public CommandOf<OpcheckOptions> {
  public:
   void add_options(OptionSet& set) override {
     set.group("Input");
-    set.add_required("-i,--input", options_.search.folder, "DIR",
+    set.add_required("-i,--input", words_.search.folder, "DIR",
                      "a dump of the acceleration library, or any part of one, as\n"
                      "OUTPUT_DIR/PID_TID/0/");
-    set.add_option("-c,--csv-path", options_.search.table, "PATH",
+    set.add_option("-c,--csv-path", words_.search.table, "PATH",
                    "the table of operations, operation_tensors_0.csv; without it the\n"
                    "dump itself says what ran");
     set.group("Which");
@@ -93,50 +97,54 @@ class OpcheckCommand : public CommandOf<OpcheckOptions> {
     set.group("Output");
     set.add_option("-o,--output", options_.output_folder, "DIR",
                    "folder for the result; the current one if not given");
-    set.add_list("--precision-metric", metrics_, "METRIC...",
+    set.add_list("--precision-metric", words_.metrics, "METRIC...",
                  "more columns: any of abs, cos_sim, kl");
     add_json(set, options_.json);
     set.add_option("--fail-on", fail_on_, "LIST",
                    "end with status 1 where one holds: failed (an output is below\n"
                    "its standard), bound (rounding does not explain it), unchecked");
+    set.add_flag("--save-error-data", options_.save_error_data,
+                 "save inputs, parameters, outputs and golden of each operation that\n"
+                 "fails in a folder beside the result, which -i takes");
+    set.group("Run again");
+    set.add_flag("--atb-rerun", words_.rerun,
+                 "check what a library gives for the recorded inputs, in place of\n"
+                 "what was recorded");
+    set.add_option("--rerun-plugin", words_.plugin, "PATH",
+                   "the plug-in to run operations with (docs/opcheck.md);\n"
+                   "$AIT_OPCHECK_LIB_PATH or the CPU engine of ait if not given");
+    set.add_number("--rerun-seconds", words_.rerun_seconds, 1, kMostSeconds, "N",
+                   "how long one operation may take; 60 if not given");
+    set.add_option("--device-id", words_.device, "N",
+                   "the device for the plug-in; 0 if not given. Goldens run on the CPU");
     set.group("Other");
-    set.add_option("--device-id", device_, "N",
-                   "the device to run on; goldens run on the CPU, so it is only\n"
-                   "checked to be a number");
-    set.add_option("--memory", memory_, "GIB",
+    set.add_option("--precision-mode", words_.precision, "MODE",
+                   "bring floating tensors to another type first: force_fp16 or\n"
+                   "force_fp32; keep_origin_dtype if not given");
+    set.add_option("--memory", words_.memory, "GIB",
                    "what all goldens at a time may take; a quarter of the machine's\n"
                    "if not given");
-    add_threads(set, options_.options.threads);
+    set.add_number("-j,--jobs", words_.threads, 1, kMostThreads, "N", "the same as --threads");
+    add_threads(set, words_.threads);
   }
 
   Result<void> understand() override {
-    auto ids = opcheck::parse_id_list(list_items(ids_));
-    if (!ids) return fail(ids.error());
-    options_.search.ids = std::move(*ids);
-    options_.search.names = list_items(names_);
-    const auto metrics = opcheck::parse_metrics(metrics_);
-    if (!metrics) return fail(metrics.error());
-    options_.options.metrics = *metrics;
-    const auto device = opcheck::parse_device(device_);
-    if (!device) return fail(device.error());
-    const auto memory = opcheck::parse_memory(memory_);
-    if (!memory) return fail(memory.error());
-    options_.options.memory_bytes = *memory;
-    auto fail_on = opcheck::parse_fail_on(list_items({fail_on_}));
-    if (!fail_on) return fail(fail_on.error());
-    options_.fail_on = std::move(*fail_on);
+    words_.ids = list_items(ids_);
+    words_.search.names = list_items(names_);
+    words_.fail_on = list_items({fail_on_});
+    auto request = opcheck::understand(words_);
+    if (!request) return fail(request.error());
+    options_.request = std::move(*request);
     return {};
   }
 
   int run() override { return run_opcheck(options_); }
 
  private:
+  opcheck::Words words_;
   std::vector<std::string> ids_;
   std::vector<std::string> names_;
-  std::vector<std::string> metrics_;
   std::string fail_on_;
-  std::string device_;
-  std::string memory_;
 };
 
 }  // namespace
@@ -148,7 +156,8 @@ CommandEntry opcheck_command() {
            {"llm opcheck -i ait_dump -o out",
             "llm opcheck -i OUTPUT_DIR/PID_TID/0/ -c operation_tensors_0.csv",
             "llm opcheck -i ait_dump -ids 24_1,2_3_5 -metric kl cos_sim",
-            "llm opcheck -i ait_dump -opname self,linear --fail-on bound"},
+            "llm opcheck -i ait_dump -opname self,linear --fail-on bound",
+            "llm opcheck -i ait_dump -rerun --save-error-data"},
            "  0  done, whatever was found\n"
            "  1  a condition of --fail-on was met\n"
            "  2  wrong usage, unreadable input, or a result that cannot be written\n"

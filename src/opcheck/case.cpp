@@ -213,6 +213,12 @@ Result<Cases> cases_of_table(const Search& search, const Recording& recording) {
   return out;
 }
 
+bool holds_outputs(const Case& each) {
+  const auto is_there = [](const auto& place) { return place.has_value(); };
+  return !each.problem.empty() || std::any_of(each.outputs.begin(), each.outputs.end(), is_there) ||
+         std::any_of(each.inputs_after.begin(), each.inputs_after.end(), is_there);
+}
+
 }  // namespace
 
 Result<Cases> find_cases(const Search& search) {
@@ -235,6 +241,11 @@ Result<Cases> find_cases(const Search& search) {
     out = std::move(*cases);
   }
   out.problems.insert(out.problems.end(), recording->problems.begin(), recording->problems.end());
+  if (search.needs_outputs && !out.cases.empty() &&
+      std::none_of(out.cases.begin(), out.cases.end(), holds_outputs))
+    return fail(Error(ErrorCode::kUsage, search.folder)
+                << "Only the rerun mode allows checking dumped data before executing operators: "
+                   "give -rerun, or record with -time 1 or -time 2");
   sort_cases(out.cases);
   return out;
 }

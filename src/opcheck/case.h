@@ -47,6 +47,7 @@ struct Search {
   std::string table = {};                       // -c: operation_tensors_0.csv; empty: none
   std::vector<std::vector<uint64_t>> ids = {};  // -ids: these and what is below them; empty: all
   std::vector<std::string> names = {};          // -opname: parts of types in any case; empty: all
+  bool needs_outputs = false;  // fails where nothing at all was recorded after an operation
 };
 
 struct Cases {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tensor/dtype.h"
@@ -33,6 +34,9 @@ enum class Verdict : uint8_t {
   kFailed,
   kNoGolden,  // "addition failed": nothing to hold it against
 };
+
+// What the source of a row begins with whose output a library gave when it ran the operation again.
+inline constexpr std::string_view kRerunSource = "rerun: ";
 
 struct CheckRow {
   std::string id;

@@ -18,6 +18,7 @@ constexpr std::array<std::string_view, 3> kFailOnWords = {"failed", "bound", "un
 
 void Summary::add(const std::vector<CheckRow>& rows) {
   ++operations;
+  saved += !rows.empty() && !rows.front().error_data.empty();
   for (const CheckRow& row : rows) {
     if (!row.was_compared()) {
       ++unchecked;
@@ -25,6 +26,7 @@ void Summary::add(const std::vector<CheckRow>& rows) {
       continue;
     }
     ++outputs;
+    rerun += row.source.starts_with(kRerunSource);
     outside += row.is_outside_bound();
     below += row.verdict == Verdict::kFailed;
     if (!row.is_failing()) continue;

@@ -24,6 +24,8 @@ struct Summary {
   size_t outputs = 0;                     // that were compared
   size_t outside = 0;                     // of them, beyond what rounding explains
   size_t below = 0;                       // of them, below the standard
+  size_t rerun = 0;                       // of them, run again by a library
+  size_t saved = 0;                       // operations whose data were saved
   size_t unchecked = 0;                   // rows of which nothing was compared
   std::map<std::string, size_t> reasons;  // why not
   std::vector<CheckRow> worst;            // of those that failed, the worst first

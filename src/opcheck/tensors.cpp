@@ -116,7 +116,7 @@ Result<Actual> load_actual(const Case& each, const golden::GivenList& inputs, Pr
         if (!tensor) return fail(tensor.error());
         out.outputs.emplace_back(golden::Given{std::move(*tensor), false});
       }
-      out.source = "rerun: " + library;
+      out.source = std::string(kRerunSource) + library;
       out.again = std::move(*again);
       return out;
     } else if (again.error().code() == ErrorCode::kUnsupported) {

@@ -75,17 +75,28 @@ Result<CheckReport> CheckReport::create(Settings settings) {
   return CheckReport(std::move(settings), std::move(columns), std::move(*csv));
 }
 
+std::string CheckReport::error_folder() const {
+  if (!settings_.save_error_data) return "";
+  return settings_.folder + "/" + settings_.name.substr(0, settings_.name.rfind('.')) +
+         "_error_data";
+}
+
 Result<void> CheckReport::add(std::vector<CheckRow>&& rows) {
+  if (problem_) return fail(*problem_);
   for (CheckRow& row : rows) {
     if (row.is_failing()) row.again = again_text(row, settings_.again);
     if (settings_.json) rows_.emplace_back(report::column_json(columns_, row));
-    if (auto done = csv_.append(check_texts(columns_, row)); !done) return done;
+    if (auto done = csv_.append(check_texts(columns_, row)); !done) {
+      problem_ = done.error();
+      return done;
+    }
   }
   summary_.add(rows);
   return {};
 }
 
 Result<std::string> CheckReport::finish(std::string_view suffix) {
+  if (problem_) return fail(*problem_);
   auto path = csv_.finish(suffix);
   if (path) path_ = *path;
   return path;
@@ -97,9 +108,15 @@ std::string CheckReport::text(bool colourful) const {
                     " outputs checked, " + count(summary_.outside) +
                     " not explained by rounding, " + count(summary_.below) +
                     " below the standard, " + count(summary_.unchecked) + " not checked\n";
+  if (!settings_.library.empty())
+    out += count(summary_.rerun) + " outputs are those of " + settings_.library + ", " +
+           count(summary_.outputs - summary_.rerun) + " those of the dump\n";
   if (!summary_.worst.empty()) out += "\n" + worst_text(summary_, colourful);
   out += reasons_text(summary_);
   out += "\nOpcheck results saved to: " + report::visible(path_) + "\n";
+  if (summary_.saved > 0)
+    out += "Error data of " + count(summary_.saved) +
+           " operations saved to: " + report::visible(error_folder()) + "\n";
   return out + again_lines(summary_);
 }
 
@@ -109,9 +126,12 @@ std::string CheckReport::document() {
       .set("outputs", uint64_t{summary_.outputs})
       .set("outside_bound", uint64_t{summary_.outside})
       .set("below_standard", uint64_t{summary_.below})
-      .set("not_checked", uint64_t{summary_.unchecked});
+      .set("not_checked", uint64_t{summary_.unchecked})
+      .set("rerun", uint64_t{summary_.rerun})
+      .set("saved", uint64_t{summary_.saved});
   report::JsonObject root;
   root.set("rows", std::move(rows_)).set("summary", counts).set("report", path_);
+  if (summary_.saved > 0) root.set("error_data", error_folder());
   return report::Json(std::move(root)).text() + "\n";
 }
 

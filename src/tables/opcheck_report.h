@@ -7,6 +7,7 @@
 //   print(report->text(false));
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,13 +28,19 @@ class CheckReport {
     opcheck::Metrics metrics = {};
     // Options that the command for a single operation repeats: {"-c", "table.csv"}.
     std::vector<std::string> again = {};
-    bool json = false;  // keeps all rows for document()
+    std::string library = {};      // what runs operations again, in words; empty: nothing
+    bool save_error_data = false;  // there is an error_folder()
+    bool json = false;             // keeps all rows for document()
   };
   static Result<CheckReport> create(Settings settings);
 
-  // The rows of one operation; those that failed get their command.
+  // Beside the csv, for the data of operations that fail; empty where none are saved.
+  std::string error_folder() const;
+
+  // The rows of one operation; those that failed get their command. After a failure (a full disk)
+  // nothing more is added.
   Result<void> add(std::vector<opcheck::CheckRow>&& rows);
-  // The path of the csv; `suffix` goes before the extension ("_partial").
+  // The path of the csv; `suffix` goes before the extension ("_partial"). Fails where add() has.
   Result<std::string> finish(std::string_view suffix = {});
 
   const opcheck::Summary& summary() const { return summary_; }
@@ -49,6 +56,7 @@ class CheckReport {
   report::CsvWriter csv_;
   opcheck::Summary summary_;
   report::JsonArray rows_;
+  std::optional<Error> problem_;
   std::string path_;
 };
 

@@ -103,5 +103,26 @@ TEST_F(CheckReportTest, HasTheColumnsThatWereAskedForAlone) {
   EXPECT_THAT(text_of(asked->finish().value()), HasSubstr(",cosine_similarity,fail_reason,"));
 }
 
+TEST_F(CheckReportTest, TellsWhatWasRunAgainAndWhatWasSaved) {
+  auto tested = CheckReport::create({.folder = folder_.path(),
+                                     .name = "result.csv",
+                                     .library = "a library",
+                                     .save_error_data = true});
+  ASSERT_TRUE(tested);
+  EXPECT_EQ(report().error_folder(), "");
+  EXPECT_EQ(tested->error_folder(), folder_.path() / "result_error_data");
+  CheckRow again = row_of("4_0", 38, Verdict::kPass);
+  again.source = "rerun: liba.so";
+  again.error_data = tested->error_folder() + "/tensors";
+  CheckRow recorded = row_of("5", 0.5, Verdict::kPass);
+  recorded.source = "dump: several ranks do it together";
+  ASSERT_TRUE(tested->add({again}) && tested->add({recorded}) && tested->finish());
+  EXPECT_THAT(tested->text(false),
+              HasSubstr("1 outputs are those of a library, 1 those of the dump\n"));
+  EXPECT_THAT(tested->text(false),
+              HasSubstr("Error data of 1 operations saved to: " + tested->error_folder() + "\n"));
+  EXPECT_THAT(tested->document(), HasSubstr("\"error_data\": \"" + tested->error_folder()));
+}
+
 }  // namespace
 }  // namespace ait::tables
