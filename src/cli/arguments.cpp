@@ -12,7 +12,7 @@ struct Alias {
   std::string_view command = {};  // only under this one, where two commands give it different names
 };
 
-constexpr std::array<Alias, 24> kAliases = {{
+constexpr std::array<Alias, 25> kAliases = {{
     {"-gp", "--golden-path"},
     {"-mp", "--my-path"},
     {"-mf", "--op-mapping-file"},
@@ -35,6 +35,7 @@ constexpr std::array<Alias, 24> kAliases = {{
     {"-seed", "--seed"},
     {"-metric", "--precision-metric"},
     {"--metric", "--precision-metric"},
+    {"-pmode", "--precision-mode"},
     {"-rerun", "--atb-rerun"},
     {"--rerun", "--atb-rerun"},
 }};

@@ -4,9 +4,6 @@
 
 #include <array>
 #include <cstring>
-#include <string_view>
-
-#include "report/utf8.h"
 
 namespace ait::dump {
 namespace {
@@ -31,16 +28,6 @@ std::string stamp_text(std::time_t moment) { return formatted(moment, "%Y%m%d_%H
 std::string end_text(const launch::ChildEnd& end) {
   if (end.signal == 0) return fmt::format("ended with status {}", end.exit_status);
   return fmt::format("was killed by signal {} ({})", end.signal, ::strsignal(end.signal));
-}
-
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=@%+";
-  std::string visible = report::visible(text);
-  if (!visible.empty() && visible.find_first_not_of(kPlain) == std::string::npos) return visible;
-  std::string out = "'";
-  for (const char c : visible) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 std::string bytes_text(uint64_t bytes) {

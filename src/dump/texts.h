@@ -6,6 +6,7 @@
 #include <string>
 
 #include "launch/child.h"
+#include "report/utf8.h"
 
 namespace ait::dump {
 
@@ -16,8 +17,7 @@ std::string stamp_text(std::time_t moment);  // "20250102_030405"
 // "ended with status 1", "was killed by signal 9 (Killed)".
 std::string end_text(const launch::ChildEnd& end);
 
-// A path as it can be typed in a shell.
-std::string shell_word(const std::string& text);
+using report::shell_word;
 
 // "1.5 MiB"
 std::string bytes_text(uint64_t bytes);

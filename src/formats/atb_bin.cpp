@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "formats/acl_types.h"
 #include "formats/little_endian.h"
 #include "formats/single_tensor.h"
 #include "record/dump_names.h"
@@ -19,44 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Bytes = std::span<const std::byte>;
-
-struct TypeCode {
-  int64_t code;
-  std::string_view name;
-  std::optional<DType> dtype;
-};
-
-// aclDataType; those without a DType are known by name only.
-constexpr std::array kTypes = {
-    TypeCode{-1, "undefined", {}},
-    TypeCode{0, "float", DType::kFloat32},
-    TypeCode{1, "float16", DType::kFloat16},
-    TypeCode{2, "int8", DType::kInt8},
-    TypeCode{3, "int32", DType::kInt32},
-    TypeCode{4, "uint8", DType::kUInt8},
-    TypeCode{6, "int16", DType::kInt16},
-    TypeCode{7, "uint16", DType::kUInt16},
-    TypeCode{8, "uint32", DType::kUInt32},
-    TypeCode{9, "int64", DType::kInt64},
-    TypeCode{10, "uint64", DType::kUInt64},
-    TypeCode{11, "double", DType::kFloat64},
-    TypeCode{12, "bool", DType::kBool},
-    TypeCode{13, "string", {}},
-    TypeCode{16, "complex64", DType::kComplex64},
-    TypeCode{17, "complex128", DType::kComplex128},
-    TypeCode{27, "bf16", DType::kBFloat16},
-    TypeCode{29, "int4", DType::kInt4Packed},
-    TypeCode{30, "uint1", {}},
-    TypeCode{33, "complex32", DType::kComplex32},
-    TypeCode{34, "hifloat8", {}},
-    TypeCode{35, "float8_e5m2", DType::kFloat8E5M2},
-    TypeCode{36, "float8_e4m3fn", DType::kFloat8E4M3FN},
-    TypeCode{37, "float8_e8m0", DType::kFloat8E8M0FNU},
-    TypeCode{38, "float6_e3m2", {}},
-    TypeCode{39, "float6_e2m3", {}},
-    TypeCode{40, "float4_e2m1", {}},
-    TypeCode{41, "float4_e1m2", {}},
-};
 
 constexpr std::array<std::pair<int64_t, std::string_view>, 17> kFormatNames = {{
     {-1, "undefined"},
@@ -263,12 +226,11 @@ Result<Record> follow_link(const Record& from) {
 }
 
 Result<DType> element_type(int64_t code) {
-  const auto known = std::find_if(kTypes.begin(), kTypes.end(),
-                                  [&](const TypeCode& type) { return type.code == code; });
-  if (known != kTypes.end() && known->dtype) return *known->dtype;
+  const AclType* known = find_acl_type(code);
+  if (known != nullptr && known->dtype) return *known->dtype;
   return fail(Error(ErrorCode::kUnsupported)
               << "holds elements of dtype " << code << " ("
-              << (known != kTypes.end() ? known->name : std::string_view("unknown"))
+              << (known != nullptr ? known->name : std::string_view("unknown"))
               << "), which ait does not read");
 }
 

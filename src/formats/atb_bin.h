@@ -9,7 +9,7 @@
 //        $Object.Count=1             0 in a file that only describes or only holds statistics
 //        $Object.Length=12           bytes of all data
 //        format=2                    aclFormat, 2 = nd; absent = nd
-//        dtype=1                     aclDataType, see kTypes in atb_bin.cpp
+//        dtype=1                     aclDataType, see acl_types.cpp
 //        dims=2,3                    empty = scalar
 //        max= min= mean= l2norm=     statistics dumps only; six decimals, or a word
 //        data=path                   instead of the object: the bytes are those of another .bin

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/atb_bin.h"
 #include "record/atb_bin_encoder.h"
 #include "record/file_image.h"
 #include "record/npy_encoder.h"
@@ -69,11 +70,13 @@ record::TensorImage image_of(const Tensor& tensor) {
           view.bytes()};
 }
 
-EncodeResult encode(std::span<const record::NamedImage> images, FileFormat format,
+EncodeResult encode(std::span<const record::NamedImage> images, FileFormat format, bool fractal,
                     record::FileImage& file) {
   switch (format) {
     case FileFormat::kAtbBin:
-      return record::encode_atb_bin(images[0].image, file);
+      return record::encode_atb_bin(
+          images[0].image, file,
+          fractal ? static_cast<int>(atb_bin::kFormatFractalNz) : record::kAtbFormatNd);
     case FileFormat::kNpy:
       return record::encode_npy(images[0].image, file);
     case FileFormat::kSafetensors:
@@ -104,7 +107,7 @@ Error encoding_error(const std::string& path, std::span<const record::NamedImage
   Error error(code_of(result), path);
   for (const record::NamedImage& named : images) {
     record::FileImage alone;
-    if (encode({&named, 1}, format, alone) != result) continue;
+    if (encode({&named, 1}, format, false, alone) != result) continue;
     if (named.name_bytes > 0)
       error << "tensor " << printable({named.name, named.name_bytes}) << " ";
     error << "(" << name(static_cast<DType>(named.image.type)) << ", "
@@ -153,7 +156,9 @@ Result<void> write_tensor_file(const std::string& path, std::span<const NamedTen
   }
 
   record::FileImage file;
-  if (const EncodeResult result = encode(images, format, file); result != EncodeResult::kOk)
+  const bool fractal = holds_one && tensors[0].fractal;
+  if (const EncodeResult result = encode(images, format, fractal, file);
+      result != EncodeResult::kOk)
     return fail(encoding_error(path, images, format, result));
   if (path.find('\0') != std::string::npos)
     return fail(Error(ErrorCode::kUsage, path) << "the path holds a zero byte");

@@ -28,6 +28,7 @@ std::optional<FileFormat> file_format_of(std::string_view path);
 struct NamedTensor {
   std::string name;
   Tensor tensor;
+  bool fractal = false;  // its data are in ATB's format 29, which only a .bin can say
 };
 
 // .bin and .npy hold one tensor, whatever its name. A torch file of one nameless tensor is that

@@ -115,7 +115,7 @@ Result<Expected> compute(const Operation& operation, const Limits& limits) {
   with_threads(limits.threads, [&] { expected = entry->golden(task); });
   // A parameter that was not understood makes everything after it worthless.
   if (const auto read = task.param().finish(); !read)
-    return fail(task.contradiction(read.error().message()));
+    return fail(task.contradiction(read.error().text()));
   return expected;
 }
 

@@ -103,10 +103,16 @@ void Task::multiply(const Matrix& a, const Matrix& b, double* out) const {
 
 Result<void> Task::make_room(size_t elements, size_t copies) {
   const size_t limit = limits_.memory_bytes / sizeof(double);
-  if (elements > limit / copies || doubles_ > limit - elements * copies)
-    return fail(Error(ErrorCode::kUsage) << operation_.type << ": the golden needs more than the "
-                                         << limits_.memory_bytes / (size_t{1} << 20)
-                                         << " MiB that it may take; give it more memory");
+  if (elements > limit / copies || doubles_ > limit - elements * copies) {
+    constexpr double kPerMebibyte = sizeof(double) / 0x1p20;
+    const double needed =
+        static_cast<double>(elements) * static_cast<double>(copies) + static_cast<double>(doubles_);
+    return fail(Error(ErrorCode::kUsage)
+                << operation_.type << ": the golden needs at least "
+                << static_cast<uint64_t>(std::ceil(needed * kPerMebibyte)) << " MiB, more than the "
+                << limits_.memory_bytes / (size_t{1} << 20)
+                << " MiB that it may take; give it more memory");
+  }
   doubles_ += elements * copies;
   return {};
 }

@@ -73,7 +73,8 @@ AtbParam::AtbParam(std::string_view text) {
   } else if (json.skip(); kind != Kind::kNull) {
     json.refuse("parameters are an object of keys and values");
   }
-  if (auto read = json.finish(); !read) error_ = read.error();
+  if (auto read = json.finish(); !read)
+    error_ = Error(read.error()) << " in the JSON of the parameters";
 }
 
 const AtbParam::Member* AtbParam::find(std::string_view key) const {

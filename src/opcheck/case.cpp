@@ -8,6 +8,7 @@
 #include "base/text_file.h"
 #include "capture/atb_dump.h"
 #include "golden/golden.h"
+#include "opcheck/ids.h"
 #include "opcheck/operation_rows.h"
 #include "record/dump_names.h"
 
@@ -20,20 +21,10 @@ using capture::Level;
 using capture::Moment;
 using capture::Recording;
 
-constexpr size_t kMaxParamBytes = 65536;
-// More inputs or outputs than any operation has; a file name may hold any number.
-constexpr size_t kMaxIndex = 256;
-
 std::string lower(std::string_view text) {
   std::string out(text);
   std::transform(out.begin(), out.end(), out.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
-std::string id_text(const std::vector<uint64_t>& ids) {
-  std::string out;
-  for (const uint64_t id : ids) out += (out.empty() ? "" : "_") + std::to_string(id);
   return out;
 }
 
@@ -60,10 +51,15 @@ bool is_graph(const Recording& recording, uint32_t operation) {
 
 // What was recorded before an operation wins over what was recorded after it.
 void put(TensorPlaces& places, uint32_t index, const TensorPlace& place) {
-  if (index >= kMaxIndex) return;
+  if (index >= kMaxTensors) return;
   if (places.size() <= index) places.resize(index + 1);
   auto& found = places[index];
   if (!found || (place.before && !found->before)) found = place;
+}
+
+std::string folder_of(const Recording& recording, size_t rank, size_t round, uint32_t operation) {
+  return recording.ranks[rank].path + "/" + recording.rounds[round] + "/" +
+         recording.operations[operation].name;
 }
 
 struct Tensors {
@@ -88,40 +84,44 @@ Tensors tensors_of(const Recording& recording, size_t rank, size_t round, uint32
 }
 
 // Ranks of one operation have their own parameters: "rank" is one of them.
-std::string param_of(const Recording& recording, size_t rank, size_t round, uint32_t operation,
-                     std::vector<Error>& problems) {
-  const std::string path = recording.ranks[rank].path + "/" + recording.rounds[round] + "/" +
-                           recording.operations[operation].name + "/" +
-                           std::string(record::kParamFile);
+Result<std::string> param_of(const Recording& recording, size_t rank, size_t round,
+                             uint32_t operation) {
+  const std::string path =
+      folder_of(recording, rank, round, operation) + "/" + std::string(record::kParamFile);
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return recording.operations[operation].param;
-  auto text = read_text(path, kMaxParamBytes);
-  if (text) return std::move(*text);
-  problems.push_back(text.error());
-  return recording.operations[operation].param;
+  return read_text(path, kMaxParamBytes);
 }
 
-Case case_of(const Recording& recording, size_t rank, size_t round, uint32_t operation,
-             std::vector<Error>& problems) {
+Case case_of(const Search& search, const Recording& recording, size_t rank, size_t round,
+             uint32_t operation) {
   const capture::Operation& found = recording.operations[operation];
   Tensors tensors = tensors_of(recording, rank, round, operation);
   Case out;
   out.ids = found.ids;
-  out.id = id_text(found.ids);
+  out.id = ids_text(found.ids);
   out.type = found.type;
-  out.param = param_of(recording, rank, round, operation, problems);
-  out.folder = recording.ranks[rank].path + "/" + recording.rounds[round] + "/" +
-               recording.operations[operation].name;
+  out.folder = folder_of(recording, rank, round, operation);
+  out.again_folder = recording.ranks[rank].path + "/" + recording.rounds[round];
   out.rank = recording.ranks[rank].device;
+  out.rank_folder = fs::path(recording.ranks[rank].path).filename();
+  out.name = found.name;
   out.round = recording.rounds[round];
   out.inputs = std::move(tensors.inputs);
   out.inputs_after = std::move(tensors.inputs_after);
   out.outputs = std::move(tensors.outputs);
-  if (recording.ranks.size() > 1)
-    for (size_t other = 0; other < recording.ranks.size(); ++other) {
-      out.ranks.push_back(tensors_of(recording, other, round, operation).inputs);
-      out.rank_params.push_back(param_of(recording, other, round, operation, problems));
-    }
+  auto param = param_of(recording, rank, round, operation);
+  if (param)
+    out.param = std::move(*param);
+  else
+    out.problem = param.error().text();
+  if (recording.ranks.size() == 1) return out;
+  out.again_folder = search.folder;
+  for (size_t other = 0; other < recording.ranks.size(); ++other) {
+    out.ranks.push_back(tensors_of(recording, other, round, operation).inputs);
+    out.rank_params.push_back(param_of(recording, other, round, operation).value_or(""));
+    out.rank_folders.push_back(fs::path(recording.ranks[other].path).filename());
+  }
   return out;
 }
 
@@ -151,22 +151,34 @@ void sort_cases(std::vector<Case>& cases) {
   });
 }
 
-// The files that a row of the table names, where the dump has no such operation.
-TensorPlaces places_of(const std::vector<std::string>& files) {
+// The files that a row of the table names, where the dump has no such operation. Their paths are
+// those of the machine that wrote it, or begin in the folder of the dump, which holds the table in
+// operation_io_tensors/{PID}.
+TensorPlaces places_of(const std::vector<std::string>& files, const fs::path& dump) {
   TensorPlaces places;
   for (const std::string& file : files) {
     std::error_code ignored;
-    if (file.empty() || !fs::exists(file, ignored))
-      places.emplace_back();
-    else
-      places.emplace_back(TensorPlace{file, false});
+    auto& place = places.emplace_back();
+    for (const fs::path& path : {fs::path(file), dump / file})
+      if (!file.empty() && fs::is_regular_file(path, ignored)) place = TensorPlace{path, false};
   }
   return places;
 }
 
-bool any(const TensorPlaces& places) {
-  return std::any_of(places.begin(), places.end(),
-                     [](const auto& place) { return place.has_value(); });
+Case case_of_row(const OperationRow& row, const fs::path& dump) {
+  Case out;
+  out.rank_folder = "0_0";
+  out.round = "0";
+  for (const uint64_t id : row.ids)
+    out.name += (out.name.empty() ? "" : "_Graph/") + std::to_string(id);
+  out.name += "_" + row.type;
+  out.inputs = places_of(row.input_files, dump);
+  out.inputs_after = out.inputs;
+  out.outputs = places_of(row.output_files, dump);
+  for (const auto& place : out.inputs)
+    if (place && out.folder.empty()) out.folder = fs::path(place->path).parent_path();
+  if (out.folder.empty()) out.problem = "tensor dir of " + ids_text(row.ids) + " not found";
+  return out;
 }
 
 // The table names the operations, the folder holds their tensors.
@@ -174,38 +186,37 @@ Result<Cases> cases_of_table(const Search& search, const Recording& recording) {
   auto rows = read_operation_rows(search.table);
   if (!rows) return fail(rows.error());
   Cases out;
-  out.problems = std::move(rows->problems);
   std::map<std::vector<uint64_t>, std::vector<Case>> by_ids;
   each_operation(recording, [&](uint32_t operation, size_t rank, size_t round) {
     by_ids[recording.operations[operation].ids].push_back(
-        case_of(recording, rank, round, operation, out.problems));
+        case_of(search, recording, rank, round, operation));
   });
-  for (const OperationRow& row : rows->rows) {
+  const fs::path dump = fs::path(search.table).parent_path() / ".." / "..";
+  for (const OperationRow& row : *rows) {
     if (!wanted(search, row.ids, row.type)) continue;
-    auto found = by_ids.find(row.ids);
-    std::vector<Case> cases;
-    if (found != by_ids.end()) {
-      cases = found->second;
-    } else {
-      Case alone;
-      alone.ids = row.ids;
-      alone.id = id_text(row.ids);
-      alone.inputs = places_of(row.input_files);
-      alone.inputs_after = alone.inputs;
-      alone.outputs = places_of(row.output_files);
-      if (any(alone.inputs))
-        alone.folder = fs::path(row.input_files.front()).parent_path().native();
-      else
-        alone.problem = "tensor dir of " + alone.id + " not found";
-      cases.push_back(std::move(alone));
-    }
-    for (Case& each : cases) {
+    const auto found = by_ids.find(row.ids);
+    const std::vector<Case> cases =
+        found != by_ids.end() ? found->second : std::vector<Case>{case_of_row(row, dump)};
+    for (Case each : cases) {
+      each.ids = row.ids;
+      each.id = ids_text(row.ids);
       each.type = row.type;
-      if (!row.param.empty()) each.param = row.param;
+      each.again_folder = search.folder;
+      if (!row.param.empty()) {
+        each.param = row.param;
+        if (found != by_ids.end()) each.problem.clear();  // that of op_param.json
+      }
+      if (!row.problem.empty()) each.problem = row.problem;
       out.cases.push_back(std::move(each));
     }
   }
   return out;
+}
+
+bool holds_outputs(const Case& each) {
+  const auto is_there = [](const auto& place) { return place.has_value(); };
+  return !each.problem.empty() || std::any_of(each.outputs.begin(), each.outputs.end(), is_there) ||
+         std::any_of(each.inputs_after.begin(), each.inputs_after.end(), is_there);
 }
 
 }  // namespace
@@ -222,7 +233,7 @@ Result<Cases> find_cases(const Search& search) {
     each_operation(*recording, [&](uint32_t operation, size_t rank, size_t round) {
       const capture::Operation& found = recording->operations[operation];
       if (wanted(search, found.ids, found.type))
-        out.cases.push_back(case_of(*recording, rank, round, operation, out.problems));
+        out.cases.push_back(case_of(search, *recording, rank, round, operation));
     });
   } else {
     auto cases = cases_of_table(search, *recording);
@@ -230,6 +241,11 @@ Result<Cases> find_cases(const Search& search) {
     out = std::move(*cases);
   }
   out.problems.insert(out.problems.end(), recording->problems.begin(), recording->problems.end());
+  if (search.needs_outputs && !out.cases.empty() &&
+      std::none_of(out.cases.begin(), out.cases.end(), holds_outputs))
+    return fail(Error(ErrorCode::kUsage, search.folder)
+                << "Only the rerun mode allows checking dumped data before executing operators: "
+                   "give -rerun, or record with -time 1 or -time 2");
   sort_cases(out.cases);
   return out;
 }

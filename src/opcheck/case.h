@@ -27,13 +27,17 @@ struct Case {
   std::string type;           // "LinearOperation"
   std::string param;          // JSON
   std::string folder;         // that holds its tensors
+  std::string again_folder;   // and all else that it takes to check it: of all ranks, of a table
   std::string rank;           // as its folder says it: a device
+  std::string rank_folder;    // "0_8841"
   std::string round;
+  std::string name;     // below the round: "3_Prefill_layer/0_LinearOperation"
   TensorPlaces inputs;  // as they went in, where that was recorded, else as they were after it
   TensorPlaces inputs_after;  // as they were after it
   TensorPlaces outputs;
-  std::vector<TensorPlaces> ranks;       // the inputs of all ranks, where there are several
-  std::vector<std::string> rank_params;  // and their parameters
+  std::vector<TensorPlaces> ranks;        // the inputs of all ranks, where there are several
+  std::vector<std::string> rank_params;   // and their parameters
+  std::vector<std::string> rank_folders;  // and folders
   std::vector<std::string> notes;  // what is odd about it and does not keep it from being checked
   std::string problem;             // why it cannot be checked; empty: it can
 };
@@ -43,6 +47,7 @@ struct Search {
   std::string table = {};                       // -c: operation_tensors_0.csv; empty: none
   std::vector<std::vector<uint64_t>> ids = {};  // -ids: these and what is below them; empty: all
   std::vector<std::string> names = {};          // -opname: parts of types in any case; empty: all
+  bool needs_outputs = false;  // fails where nothing at all was recorded after an operation
 };
 
 struct Cases {

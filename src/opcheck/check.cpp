@@ -6,8 +6,10 @@
 #include <algorithm>
 
 #include "base/parallel.h"
-#include "formats/registry.h"
 #include "golden/golden.h"
+#include "opcheck/measure.h"
+#include "opcheck/save.h"
+#include "opcheck/tensors.h"
 
 namespace ait::opcheck {
 namespace {
@@ -18,6 +20,7 @@ CheckRow row_of(const Case& each) {
   row.type = each.type;
   row.param = each.param;
   row.folder = each.folder;
+  row.again_folder = each.again_folder;
   row.rank = each.rank;
   row.round = each.round;
   row.reasons = each.notes;
@@ -29,26 +32,6 @@ std::vector<CheckRow> not_compared(const Case& each, const std::string& why, Ver
   row.verdict = verdict;
   row.reasons.push_back(why);
   return {std::move(row)};
-}
-
-// Tensors of one kind. One without elements has no file, and is nothing here, too.
-Result<golden::GivenList> load(const TensorPlaces& places) {
-  golden::GivenList out;
-  for (const auto& place : places) {
-    if (!place) {
-      out.emplace_back();
-      continue;
-    }
-    auto file = formats::open_tensor_file(place->path);
-    if (!file) return fail(file.error());
-    if ((*file)->size() != 1)
-      return fail(Error(ErrorCode::kCorrupt, place->path) << "holds not exactly one tensor");
-    auto tensor = (*file)->load(0);
-    if (!tensor) return fail(tensor.error());
-    const auto described = (*file)->describe(0);
-    out.emplace_back(golden::Given{std::move(*tensor), described && described->fractal});
-  }
-  return out;
 }
 
 size_t quarter_of_memory() {
@@ -76,124 +59,180 @@ std::string overwritten(const Case& each, const golden::Expected& expected) {
   return "";
 }
 
-// The tensor that an output is compared with: its own file, or the input that holds it afterwards.
-const TensorPlace* actual_place(const Case& each, const golden::Output& output, size_t index) {
-  const auto find = [](const TensorPlaces& places, size_t place) -> const TensorPlace* {
-    return place < places.size() && places[place] ? &*places[place] : nullptr;
-  };
-  if (const TensorPlace* own = find(each.outputs, index)) return own;
-  if (!output.written_input) return nullptr;
-  return find(each.inputs_after, *output.written_input);
-}
-
-// What an output of which only a part is written was before, where that was recorded.
+// What an output of which only a part is written was before, where that is known.
 std::optional<Tensor> before(const Case& each, const golden::Operation& operation,
-                             const golden::Output& output) {
+                             const Actual& actual, const golden::Output& output) {
   if (!output.part) return std::nullopt;
   const size_t index = output.part->input;
-  if (index >= each.inputs.size() || !each.inputs[index] || !each.inputs[index]->before ||
-      !operation.inputs[index])
-    return std::nullopt;
+  if (index >= operation.inputs.size() || !operation.inputs[index]) return std::nullopt;
+  // Recorded after the operation, it is what the operation left; run again, it is what went in.
+  if (!actual.again && !each.inputs[index]->before) return std::nullopt;
   const Tensor& tensor = operation.inputs[index]->tensor;
   if (tensor.elements() != count_elements(output.shape)) return std::nullopt;
   return tensor;
 }
 
-}  // namespace
-
-std::vector<CheckRow> check_case(const Case& each, const Metrics& metrics, size_t memory_bytes,
-                                 size_t threads) {
-  if (!each.problem.empty()) return not_compared(each, each.problem, Verdict::kFailed);
-  if (!golden::knows(each.type))
-    return not_compared(each, "operation type not supported", Verdict::kNoGolden);
-  auto inputs = load(each.inputs);
-  if (!inputs) return not_compared(each, inputs.error().text(), Verdict::kFailed);
-  auto outputs = load(each.outputs);
-  if (!outputs) return not_compared(each, outputs.error().text(), Verdict::kFailed);
-
-  golden::Operation operation;
-  operation.type = each.type;
-  operation.param = each.param;
-  operation.inputs = std::move(*inputs);
-  for (const auto& output : *outputs)
-    operation.outputs.push_back(
-        output ? golden::Recorded{output->tensor.dtype(), output->tensor.shape()}
-               : golden::Recorded());
-  for (const TensorPlaces& places : each.ranks) {
-    auto loaded = load(places);
-    if (!loaded) return not_compared(each, loaded.error().text(), Verdict::kFailed);
-    operation.ranks.push_back(std::move(*loaded));
-  }
-  operation.rank_params.assign(each.rank_params.begin(), each.rank_params.end());
-  golden::Limits limits;
-  limits.memory_bytes = memory_bytes;
-  limits.threads = threads;
-  const auto expected = golden::compute(operation, limits);
-  if (!expected)
-    return not_compared(
-        each, expected.error().message(),
-        expected.error().code() == ErrorCode::kUnsupported ? Verdict::kNoGolden : Verdict::kFailed);
-  if (const std::string why = overwritten(each, *expected); !why.empty())
-    return not_compared(each, why, Verdict::kFailed);
+struct Checked {
   std::vector<CheckRow> rows;
-  const size_t recorded = static_cast<size_t>(std::count_if(
-      each.outputs.begin(), each.outputs.end(), [](const auto& o) { return bool(o); }));
-  for (size_t i = 0; i < expected->outputs.size(); ++i) {
-    const golden::Output& output = expected->outputs[i];
-    CheckRow row = row_of(each);
-    row.output = i;
-    const TensorPlace* place = actual_place(each, output, i);
-    if (place == nullptr) {
-      row.output.reset();
-      row.reasons.push_back("output " + std::to_string(i) + " was not recorded");
-      rows.push_back(std::move(row));
-      continue;
+  bool needs_memory = false;  // more than it was given; nothing else is known
+};
+
+// One case on its way: what is loaded and computed for its rows.
+class Check {
+ public:
+  Check(const Case& each, const Options& options, size_t memory_bytes)
+      : case_(each), options_(options), memory_bytes_(memory_bytes) {}
+
+  Checked run() {
+    try {
+      if (auto ready = prepare(); !ready) return unchecked(ready.error());
+      golden::Limits limits;
+      limits.memory_bytes = memory_bytes_;
+      auto expected = golden::compute(operation_, limits);
+      if (!expected) return unchecked(expected.error());
+      return compared(*expected);
+    } catch (const std::exception& thrown) {  // bad_alloc, and what the standard library throws
+      return unchecked(Error(ErrorCode::kCorrupt) << "get " << thrown.what() << " when calc "
+                                                  << printable(case_.type) << " golden");
     }
-    const auto actual = formats::load_single(place->path);
-    if (!actual) {
-      row.output.reset();
-      row.reasons.push_back(actual.error().text());
-    } else if (actual->elements() != count_elements(output.shape)) {
-      row.output.reset();
-      row.reasons.push_back("shape mismatch: " + shape_text(actual->shape()) + " vs " +
+  }
+
+ private:
+  // Loads the tensors, and runs the operation again where that is asked for.
+  Result<void> prepare() {
+    if (!case_.problem.empty()) return fail(Error(ErrorCode::kCorrupt) << case_.problem);
+    if (!golden::knows(case_.type))
+      return fail(Error(ErrorCode::kUnsupported) << "operation type not supported");
+    auto inputs = load(case_.inputs, options_.precision);
+    if (!inputs) return fail(inputs.error());
+    for (const TensorPlaces& places : case_.ranks) {
+      auto loaded = load(places, options_.precision);
+      if (!loaded) return fail(loaded.error());
+      operation_.ranks.push_back(std::move(*loaded));
+    }
+    auto actual = load_actual(case_, *inputs, options_.precision, options_.runner);
+    if (!actual) return fail(actual.error());
+    actual_ = std::move(*actual);
+    operation_.type = case_.type;
+    operation_.param = case_.param;
+    operation_.inputs = std::move(*inputs);
+    operation_.rank_params.assign(case_.rank_params.begin(), case_.rank_params.end());
+    for (const auto& output : actual_.outputs)
+      operation_.outputs.push_back(
+          output ? golden::Recorded{output->tensor.dtype(), output->tensor.shape()}
+                 : golden::Recorded());
+    return {};
+  }
+
+  Checked unchecked(const Error& error) const {
+    // Messages of goldens and of cases name no file; those of readers do.
+    return {not_compared(case_, error.text(),
+                         error.code() == ErrorCode::kUnsupported && error.path().empty()
+                             ? Verdict::kNoGolden
+                             : Verdict::kFailed),
+            error.code() == ErrorCode::kUsage};
+  }
+
+  Checked compared(const golden::Expected& expected) const {
+    if (!actual_.again)
+      if (const std::string why = overwritten(case_, expected); !why.empty())
+        return unchecked(Error(ErrorCode::kCorrupt) << why);
+    Checked out;
+    for (size_t i = 0; i < expected.outputs.size(); ++i) out.rows.push_back(row(expected, i));
+    const auto given = static_cast<size_t>(std::count_if(
+        actual_.outputs.begin(), actual_.outputs.end(), [](const auto& o) { return bool(o); }));
+    if (given > expected.outputs.size())
+      for (CheckRow& row : out.rows) {
+        row.verdict = Verdict::kFailed;
+        row.reasons.push_back(
+            fmt::format("Data count not equal, {} != {}. Will compare only partial", given,
+                        expected.outputs.size()));
+      }
+    save(expected, out.rows);
+    return out;
+  }
+
+  CheckRow row(const golden::Expected& expected, size_t index) const {
+    const golden::Output& output = expected.outputs[index];
+    CheckRow row = row_of(case_);
+    row.source = actual_.source;
+    const auto tensor = tensor_of(case_, actual_, output, index, options_.precision);
+    if (!tensor) {
+      row.reasons.push_back(tensor.error().text());
+    } else if (!*tensor) {
+      row.reasons.push_back("output " + std::to_string(index) + " was not recorded");
+    } else if ((*tensor)->elements() != count_elements(output.shape)) {
+      row.reasons.push_back("shape mismatch: " + shape_text((*tensor)->shape()) + " vs " +
                             shape_text(output.shape));
     } else {
-      measure(output, actual->view(), before(each, operation, output), metrics, row);
+      row.output = index;
+      measure(output, (*tensor)->view(), before(case_, operation_, actual_, output),
+              options_.metrics, row);
     }
-    if (row.verdict == Verdict::kFailed && row.was_compared()) {
-      if (row.standard && *row.relative_rate_percent < row.standard->rate_percent)
-        row.reasons.insert(row.reasons.begin(), rate_reason(row));
-      row.reasons.insert(row.reasons.end(), expected->notes.begin(), expected->notes.end());
-    }
-    rows.push_back(std::move(row));
+    if (row.verdict != Verdict::kFailed || !row.was_compared()) return row;
+    if (row.standard && *row.relative_rate_percent < row.standard->rate_percent)
+      row.reasons.insert(row.reasons.begin(), rate_reason(row));
+    row.reasons.insert(row.reasons.end(), expected.notes.begin(), expected.notes.end());
+    return row;
   }
-  if (recorded > expected->outputs.size())
-    for (CheckRow& row : rows) {
-      row.verdict = Verdict::kFailed;
-      row.reasons.push_back("Data count not equal, " + std::to_string(recorded) +
-                            " != " + std::to_string(expected->outputs.size()) +
-                            ". Will compare only partial");
-    }
-  return rows;
-}
+
+  void save(const golden::Expected& expected, std::vector<CheckRow>& rows) const {
+    if (options_.error_folder.empty() ||
+        std::none_of(rows.begin(), rows.end(), [](const CheckRow& r) { return r.is_failing(); }))
+      return;
+    const auto folder = save_error_data(case_, expected, actual_, options_.error_folder);
+    for (CheckRow& row : rows)
+      if (folder)
+        row.error_data = *folder;
+      else
+        row.reasons.push_back("its data could not be saved: " + folder.error().text());
+  }
+
+  const Case& case_;
+  const Options& options_;
+  size_t memory_bytes_;
+  golden::Operation operation_;
+  Actual actual_;
+};
+
+}  // namespace
 
 size_t check_cases(const std::vector<Case>& cases, const Options& options,
                    const std::atomic<bool>& stop,
                    const std::function<void(std::vector<CheckRow>&& rows)>& emit) {
   const size_t threads = options.threads == 0 ? available_threads() : options.threads;
   const size_t memory = options.memory_bytes != 0 ? options.memory_bytes : quarter_of_memory();
-  std::vector<std::vector<CheckRow>> rows(cases.size());
-  size_t done = 0;
+  const size_t in_flight = 2 * threads;
+  std::vector<Checked> checked(cases.size());
+  size_t emitted = 0;
+  const auto emit_next = [&] {
+    emit(std::move(std::exchange(checked[emitted], {}).rows));
+    ++emitted;
+  };
   with_threads(threads, [&] {
-    done = run_pipeline(cases.size(), 2 * threads,
-                        {[&](size_t) { return !stop; },
-                         [&](size_t i) {
-                           rows[i] =
-                               check_case(cases[i], options.metrics, memory / (2 * threads), 0);
-                         },
-                         [&](size_t i) { emit(std::move(rows[i])); }});
+    while (emitted < cases.size() && !stop) {
+      // One that needs more memory than its share lets all that run come to an end; its rows and
+      // those behind it wait.
+      const size_t first = emitted;
+      std::atomic<bool> crowded = false;
+      const size_t done = run_pipeline(
+          cases.size() - first, in_flight,
+          {[&](size_t) { return !stop && !crowded; },
+           [&](size_t i) {
+             checked[first + i] = Check(cases[first + i], options, memory / in_flight).run();
+             if (checked[first + i].needs_memory) crowded = true;
+           },
+           [&](size_t i) {
+             if (emitted == first + i && !checked[emitted].needs_memory) emit_next();
+           }});
+      while (emitted < first + done && !stop) {
+        if (checked[emitted].needs_memory)
+          checked[emitted] = Check(cases[emitted], options, memory).run();
+        emit_next();
+      }
+    }
   });
-  return done;
+  return emitted;
 }
 
 }  // namespace ait::opcheck

@@ -8,12 +8,6 @@
 
 namespace ait::opcheck {
 
-struct Metrics {
-  bool absolute = false;  // abs
-  bool cosine = false;    // cos_sim
-  bool kl = false;        // kl
-};
-
 // By the type of the output; nothing for types that no standard speaks of.
 std::optional<Standard> standard_of(DType dtype);
 

@@ -1,12 +1,12 @@
 #include "opcheck/operation_rows.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 
 #include "base/text_file.h"
 #include "golden/golden.h"
+#include "opcheck/ids.h"
 
 namespace ait::opcheck {
 namespace {
@@ -30,18 +30,13 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 // "LinearOperation_3_1" is LinearOperation and {3, 1}; nothing where it is not of that form.
-std::optional<std::pair<std::string, std::vector<uint64_t>>> name_and_ids(std::string_view text) {
-  const auto parts = split(text, '_');
-  if (parts.size() < 2 || parts[0].empty()) return std::nullopt;
-  std::vector<uint64_t> ids;
-  for (size_t i = 1; i < parts.size(); ++i) {
-    uint64_t id = 0;
-    const char* end = parts[i].data() + parts[i].size();
-    const auto [stop, bad] = std::from_chars(parts[i].data(), end, id);
-    if (bad != std::errc() || stop != end) return std::nullopt;
-    ids.push_back(id);
-  }
-  return std::pair(std::string(parts[0]), std::move(ids));
+std::optional<std::pair<std::string_view, std::vector<uint64_t>>> name_and_ids(
+    std::string_view text) {
+  const size_t end = text.find('_');
+  if (end == 0 || end == std::string_view::npos) return std::nullopt;
+  auto ids = parse_ids(text.substr(end + 1));
+  if (!ids) return std::nullopt;
+  return std::pair(text.substr(0, end), std::move(*ids));
 }
 
 // The columns that are read; the others may be there or not.
@@ -74,54 +69,71 @@ std::vector<std::string> list(std::string_view text) {
   return out;
 }
 
+OperationRow row_of(const std::vector<std::string_view>& cells, const Columns& columns) {
+  OperationRow row;
+  auto name = name_and_ids(cell(cells, columns.name));
+  if (!name) {
+    row.type = printable(cell(cells, columns.name));
+    row.problem = "the OpName is not {type}_{id}_{id}…";
+    return row;
+  }
+  const std::string_view type = cell(cells, columns.type);
+  row.type = printable(type.empty() ? name->first : type);
+  row.ids = std::move(name->second);
+  const std::string_view param = cell(cells, columns.param);
+  if (param.size() > kMaxParamBytes) {
+    row.problem = "the OpParam has " + std::to_string(param.size()) +
+                  " bytes, which are no parameters of an operation";
+    return row;
+  }
+  row.param = param;
+  row.input_files = list(cell(cells, columns.input_files));
+  row.output_files = list(cell(cells, columns.output_files));
+  if (std::max(row.input_files.size(), row.output_files.size()) > kMaxTensors)
+    row.problem = "it names more than " + std::to_string(kMaxTensors) + " tensors";
+  // What writes to its inputs only has no types of outputs.
+  else if (cell(cells, columns.output_types).empty() &&
+           golden::changed_inputs(row.type, row.param).empty())
+    row.problem = "the OutDType is empty";
+  return row;
+}
+
 }  // namespace
 
-Result<OperationRows> parse_operation_rows(std::string_view text, const std::string& path) {
+Result<std::vector<OperationRow>> parse_operation_rows(std::string_view text,
+                                                       const std::string& path) {
   const Columns columns = find_columns(text.substr(0, text.find('\n')));
   if (!columns.name || !columns.output_types)
     return fail(Error(ErrorCode::kCorrupt, path)
                 << "Cannot find enough info in csv file: it lacks the column OpName or OutDType; "
                    "give -c an operation_tensors_{n}.csv of `ait llm dump --type op`");
-  OperationRows out;
+  std::vector<OperationRow> out;
   std::map<std::vector<uint64_t>, size_t> places;
-  for (uint64_t offset = 0; offset < text.size();) {
-    const std::string_view line = text.substr(offset, text.find('\n', offset) - offset);
-    const uint64_t start = offset;
-    offset += line.size() + 1;
-    if (start == 0 || trimmed(line).empty()) continue;
+  size_t line_number = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (++line_number == 1 || trimmed(line).empty()) continue;
     const auto cells = split(line, '|');
-    const auto name = name_and_ids(cell(cells, columns.name));
-    if (!name) {
-      out.problems.push_back(
-          Error(ErrorCode::kCorrupt, path, start)
-          << "holds a row whose OpName is not {type}_{id}_{id}…; it is left out");
+    OperationRow row = row_of(cells, columns);
+    if (!row.problem.empty())
+      row.problem =
+          (Error(ErrorCode::kCorrupt, path) << "line " << line_number << ": " << row.problem)
+              .text();
+    if (row.ids.empty()) {
+      out.push_back(std::move(row));
       continue;
     }
-    OperationRow row;
-    row.type =
-        cell(cells, columns.type).empty() ? name->first : std::string(cell(cells, columns.type));
-    row.ids = name->second;
-    row.param = cell(cells, columns.param);
-    row.input_files = list(cell(cells, columns.input_files));
-    row.output_files = list(cell(cells, columns.output_files));
-    // What writes to its inputs only has no types of outputs.
-    if (cell(cells, columns.output_types).empty() &&
-        golden::changed_inputs(row.type, row.param).empty()) {
-      out.problems.push_back(Error(ErrorCode::kCorrupt, path, start)
-                             << "holds a row without OutDType (" << printable(row.type)
-                             << "); it is left out");
-      continue;
-    }
-    const auto [place, is_new] = places.try_emplace(row.ids, out.rows.size());
+    const auto [place, is_new] = places.try_emplace(row.ids, out.size());
     if (is_new)
-      out.rows.push_back(std::move(row));
+      out.push_back(std::move(row));
     else
-      out.rows[place->second] = std::move(row);
+      out[place->second] = std::move(row);
   }
   return out;
 }
 
-Result<OperationRows> read_operation_rows(const std::string& path) {
+Result<std::vector<OperationRow>> read_operation_rows(const std::string& path) {
   const auto text = read_text(path, kMaxBytes);
   if (!text) return fail(text.error());
   return parse_operation_rows(*text, path);

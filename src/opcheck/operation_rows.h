@@ -12,21 +12,24 @@
 
 namespace ait::opcheck {
 
+// The parameters of an operation take less than a kilobyte; what is longer than this is none.
+inline constexpr size_t kMaxParamBytes = 65536;
+// More inputs or outputs than any operation has; a file name or a table may hold any number.
+inline constexpr size_t kMaxTensors = 256;
+
 struct OperationRow {
-  std::string type;           // "LinearOperation"
+  std::string type;           // "LinearOperation"; the whole OpName where it makes no sense
   std::vector<uint64_t> ids;  // {3, 1, 0}
   std::string param;          // JSON
   std::vector<std::string> input_files;
   std::vector<std::string> output_files;
+  std::string problem;  // why the row makes no sense, with its file and line; empty: it does
 };
 
-struct OperationRows {
-  std::vector<OperationRow> rows;  // of equal ids the last
-  std::vector<Error> problems;     // rows that make no sense
-};
-
-// Fails where the file cannot be read or lacks the columns OpName and OutDType.
-Result<OperationRows> read_operation_rows(const std::string& path);
-Result<OperationRows> parse_operation_rows(std::string_view text, const std::string& path);
+// In the order of the table, of equal ids the last. Fails where the file cannot be read or lacks
+// the columns OpName and OutDType.
+Result<std::vector<OperationRow>> read_operation_rows(const std::string& path);
+Result<std::vector<OperationRow>> parse_operation_rows(std::string_view text,
+                                                       const std::string& path);
 
 }  // namespace ait::opcheck

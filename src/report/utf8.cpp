@@ -106,4 +106,14 @@ std::string visible(std::string_view text) {
   return replace_unless(text, [](const Character& c) { return c.valid && !is_unsafe(c.code); });
 }
 
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=@%+";
+  std::string out = visible(text);
+  if (!out.empty() && out.find_first_not_of(kPlain) == std::string::npos) return out;
+  for (size_t i = 0; (i = out.find('\'', i)) != std::string::npos; i += 4)
+    out.replace(i, 1, "'\\''");
+  return "'" + out + "'";
+}
+
 }  // namespace ait::report

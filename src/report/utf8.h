@@ -36,4 +36,7 @@ std::string safe_text(std::string_view text);
 // valid_utf8, with control characters, terminal escapes and direction marks as \xNN too.
 std::string visible(std::string_view text);
 
+// A word as it can be typed in a shell.
+std::string shell_word(std::string_view text);
+
 }  // namespace ait::report

@@ -76,13 +76,15 @@ const auto& all_check_columns() {
       {"bound_result", kExtended, bound_result_cell},
       {"form", kExtended, [](const CheckRow& r) { return Cell(r.form); }},
       {"source", kExtended, [](const CheckRow& r) { return Cell(r.source); }},
+      {"error_data", kExtended, [](const CheckRow& r) { return Cell(r.error_data); }},
+      {"again", kExtended, [](const CheckRow& r) { return Cell(r.again); }},
   });
   return columns;
 }
 
 }  // namespace
 
-CheckColumns check_columns(const CheckMetrics& metrics) {
+CheckColumns check_columns(const opcheck::Metrics& metrics) {
   return report::choose<CheckRow>(all_check_columns(), [&](const CheckColumn& column) {
     if (column.name == kAbsoluteRate || column.name == kAbsoluteError) return metrics.absolute;
     if (column.name == kCosine) return metrics.cosine;

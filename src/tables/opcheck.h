@@ -11,12 +11,7 @@ using CheckColumn = report::Column<opcheck::CheckRow>;
 using CheckColumns = report::ColumnList<opcheck::CheckRow>;
 
 // Those of the metrics that were not asked for are left out.
-struct CheckMetrics {
-  bool absolute = false;
-  bool cosine = false;
-  bool kl = false;
-};
-CheckColumns check_columns(const CheckMetrics& metrics);
+CheckColumns check_columns(const opcheck::Metrics& metrics);
 
 // As the csv has it: "NaN" where nothing was compared.
 std::vector<std::string> check_texts(const CheckColumns& columns, const opcheck::CheckRow& row);

@@ -83,12 +83,50 @@ TEST(Cases, OfATableAreItsRowsAndNamedWhereTheyHaveNoTensors) {
   const auto table = dump.folder().write(
       "operation_tensors_0.csv",
       "OpName|OpParam|OutDType\nLinearOperation_10_0|{\"hasBias\":false}|float\n"
-      "GatherOperation_99|{}|float\n");
+      "GatherOperation_99|{}|float\nrubbish\n");
   const auto cases = find_cases({.folder = dump.at("0_7/0"), .table = table});
   ASSERT_TRUE(cases) << cases.error().text();
-  ASSERT_EQ(cases->cases.size(), 2u);
-  EXPECT_EQ(cases->cases[0].param, "{\"hasBias\":false}") << "the table wins";
-  EXPECT_EQ(cases->cases[1].problem, "tensor dir of 99 not found");
+  ASSERT_EQ(cases->cases.size(), 3u);
+  EXPECT_THAT(cases->cases[0].problem, HasSubstr("line 4: the OpName is not"));
+  EXPECT_EQ(cases->cases[1].param, "{\"hasBias\":false}") << "the table wins";
+  EXPECT_EQ(cases->cases[2].problem, "tensor dir of 99 not found");
+}
+
+// The table of another run: its operations are found by the files that it names.
+TEST(Cases, OfATableFindFilesBesideIt) {
+  const SmallDump dump;
+  fill(dump);
+  const auto table = dump.folder().write(
+      "ait_dump/operation_io_tensors/7/operation_tensors_0.csv",
+      "OpName|OpParam|OutDType|InTensorFile|OutTensorFile\n"
+      "LinearOperation_99|{}|float|tensors/0_7/0/10_Layer/0_LinearOperation/after/intensor0.bin;;"
+      "nowhere.bin|tensors/0_7/0/2_RmsNormOperation/after/outtensor0.bin\n");
+  const auto cases = find_cases({.folder = dump.at("0_7/0"), .table = table});
+  ASSERT_TRUE(cases) << cases.error().text();
+  const Case& found = cases->cases.at(0);
+  EXPECT_EQ(found.problem, "");
+  ASSERT_EQ(found.inputs.size(), 3u);
+  EXPECT_TRUE(found.inputs[0] && !found.inputs[1] && !found.inputs[2]);
+  EXPECT_THAT(found.folder, HasSubstr("0_LinearOperation/after"));
+  EXPECT_TRUE(found.outputs[0]);
+}
+
+TEST(Cases, SayThatParametersAreTooLongToBeSome) {
+  const SmallDump dump;
+  dump.add("0_7/0/2_RmsNormOperation", "after/outtensor0", {1}, {1});
+  dump.set_param("0_7/0/2_RmsNormOperation", std::string(100000, ' '));
+  const auto cases = find_cases({.folder = dump.path()});
+  ASSERT_TRUE(cases);
+  EXPECT_THAT(cases->cases.at(0).problem, HasSubstr("op_param.json"));
+}
+
+// All ranks of an operation are needed to check it where there are several.
+TEST(Cases, KnowTheSmallestPartOfTheDumpThatChecksThemAgain) {
+  const SmallDump one, two;
+  one.add("0_7/0/2_RmsNormOperation", "after/outtensor0", {1}, {1});
+  EXPECT_EQ(find_cases({.folder = one.path()})->cases.at(0).again_folder, one.at("0_7/0"));
+  fill(two);
+  EXPECT_EQ(find_cases({.folder = two.path()})->cases.at(0).again_folder, two.path());
 }
 
 TEST(Cases, AreNotFoundWhereThereIsNoDump) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "checked.h"
 #include "small_dump.h"
 
 namespace ait::opcheck {
@@ -10,17 +11,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::vector<CheckRow> check(const SmallDump& dump) {
-  auto cases = find_cases({.folder = dump.path()});
-  EXPECT_TRUE(cases);
-  std::vector<CheckRow> out;
-  const std::atomic<bool> stop = false;
-  check_cases(cases->cases, Options(), stop, [&](std::vector<CheckRow>&& rows) {
-    for (CheckRow& row : rows) out.push_back(std::move(row));
-  });
-  return out;
-}
 
 TEST(Check, GivesEveryOperationARow) {
   const SmallDump dump;
@@ -33,7 +23,7 @@ TEST(Check, GivesEveryOperationARow) {
   dump.folder().write("ait_dump/tensors/0_7/0/6_ElewiseOperation/after/outtensor0.bin", "rubbish");
   dump.add_doubling("0_7/0/7_ElewiseOperation", {2, 4, 6});
   std::filesystem::remove(dump.at("0_7/0/7_ElewiseOperation/after/outtensor0.bin"));
-  const auto rows = check(dump);
+  const auto rows = check(dump.path());
   ASSERT_EQ(rows.size(), 7u);
   EXPECT_EQ(rows[0].verdict, Verdict::kPass);
   EXPECT_EQ(*rows[0].of_bound, 0);
@@ -66,6 +56,47 @@ TEST(Check, StopsWhenAsked) {
       });
   EXPECT_EQ(done, rows);
   EXPECT_LT(done, 20u);
+}
+
+// Half a mebibyte is the share of each of the two that one thread has under way.
+TEST(Check, GivesAGoldenThatNeedsMoreThanItsShareAllOfTheMemory) {
+  const SmallDump dump;
+  const auto add = [&](const std::string& name, int64_t elements) {
+    const std::string at = "0_7/0/" + name;
+    const auto count = static_cast<size_t>(elements);
+    dump.set_param(at, R"({"elewiseType": 2, "mulsParam": {"varAttr": 2.0}})");
+    dump.add(at, "after/intensor0", {elements}, std::vector<float>(count, 1));
+    dump.add(at, "after/outtensor0", {elements}, std::vector<float>(count, 2));
+  };
+  for (const char* name : {"1_ElewiseOperation", "3_ElewiseOperation", "5_ElewiseOperation"})
+    add(name, 10);
+  add("2_ElewiseOperation", 100000);
+  add("4_ElewiseOperation", 1000000);
+  Options options;
+  options.memory_bytes = size_t{1} << 20;
+  for (const size_t threads : {1, 2}) {
+    options.threads = threads;
+    const auto rows = check(dump.path(), options);
+    ASSERT_EQ(rows.size(), 5u);
+    for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i].id, std::to_string(i + 1));
+    for (const size_t i : {0, 1, 2, 4}) EXPECT_EQ(rows[i].verdict, Verdict::kPass) << i;
+    EXPECT_THAT(rows[3].reasons,
+                ElementsAre(HasSubstr("needs at least 8 MiB, more than the 1 MiB")));
+  }
+}
+
+TEST(Check, BringsFloatingTensorsToAnotherType) {
+  const SmallDump dump;
+  dump.add_doubling("0_7/0/1_ElewiseOperation", {2, 4.002F, 6});
+  Options options;
+  const auto standard = [&](Precision precision) {
+    options.precision = precision;
+    const auto rows = check(dump.path(), options);
+    return std::pair(rows[0].verdict, rows[0].standard->tolerance);
+  };
+  EXPECT_EQ(standard(Precision::kAsRecorded), std::pair(Verdict::kFailed, 0.0001));
+  EXPECT_EQ(standard(Precision::kFloat32), std::pair(Verdict::kFailed, 0.0001));
+  EXPECT_EQ(standard(Precision::kFloat16), std::pair(Verdict::kPass, 0.001));
 }
 
 }  // namespace
