@@ -152,12 +152,11 @@ Output exact_output(Shape shape, std::vector<double> values) {
 Output function_output(Shape shape, std::vector<double> values,
                        const std::vector<double>& magnitudes) {
   Output out = exact_output(std::move(shape), std::move(values));
-  out.slack.reserve(out.values.size());
-  for (size_t i = 0; i < out.values.size(); ++i) {
-    const double magnitude =
-        std::max(std::abs(out.values[i]), i < magnitudes.size() ? std::abs(magnitudes[i]) : 0.0);
-    out.slack.push_back(kMargin * kFunctionUnits * kFloat32Unit * magnitude);
-  }
+  constexpr double kUnit = kMargin * kFunctionUnits * kFloat32Unit;
+  out.slack.resize(out.values.size());
+  for (size_t i = 0; i < out.slack.size(); ++i) out.slack[i] = kUnit * std::abs(out.values[i]);
+  for (size_t i = 0; i < std::min(out.slack.size(), magnitudes.size()); ++i)
+    out.slack[i] = std::max(out.slack[i], kUnit * std::abs(magnitudes[i]));
   return out;
 }
 
