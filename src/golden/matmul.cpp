@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/parallel.h"
+#include "golden/product_slack.h"
 #include "golden/rounding.h"
 
 namespace ait::golden {
@@ -168,7 +169,6 @@ Result<Product> product_of(Task& task, const Array& x, const Weight& weight,
   const size_t products = at_once ? 1 : out.batches;
   const size_t height = at_once ? out.rows : rows;
   std::vector<double> part(mode.ein_sum && !at_once ? height * columns : 0);
-  std::vector<double> column_norms;
   for (size_t i = 0; i < products; ++i) {
     const double* first = x.data.data() + i * (mode.ein_sum ? depth : rows * depth);
     const size_t step = mode.ein_sum && !at_once ? out.batches * depth : depth;
@@ -185,13 +185,11 @@ Result<Product> product_of(Task& task, const Array& x, const Weight& weight,
       for (size_t row = 0; row < height; ++row)
         std::copy_n(part.data() + row * columns, columns, out.values.data() + place(row) * columns);
     if (mode.exact) continue;
-    if (i == 0 || weight.count != 1) column_norms = row_norms(transposed(b));
-    const std::vector<double> norms = row_norms(a);
+    const ProductSlack slack(a, b);
     parallel_for(height, 0, [&](size_t row) {
-      const double factor = sum_slack(depth, norms[row]);
-      double* slack = out.slack.data() + place(row) * columns;
+      const size_t first_out = place(row) * columns;
       for (size_t column = 0; column < columns; ++column)
-        slack[column] = factor * column_norms[column];
+        out.slack[first_out + column] = slack.at(row, column, out.values[first_out + column]);
     });
   }
   return out;

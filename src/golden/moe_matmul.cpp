@@ -5,6 +5,7 @@
 #include "golden/families.h"
 #include "golden/indices.h"
 #include "golden/matmul.h"
+#include "golden/product_slack.h"
 #include "golden/quantise.h"
 #include "golden/rounding.h"
 
@@ -21,11 +22,12 @@ Block multiply_block(const Task& task, const Matrix& a, const Matrix& b, bool ex
   Block block{std::vector<double>(a.rows * b.columns), std::vector<double>(a.rows * b.columns)};
   task.multiply(a, b, block.values.data());
   if (exact) return block;
-  const std::vector<double> rows = row_norms(a);
-  const std::vector<double> columns = row_norms(transposed(b));
+  const ProductSlack slack(a, b);
   for (size_t row = 0; row < a.rows; ++row)
-    for (size_t column = 0; column < b.columns; ++column)
-      block.slack[row * b.columns + column] = sum_slack(a.columns, rows[row] * columns[column]);
+    for (size_t column = 0; column < b.columns; ++column) {
+      const size_t i = row * b.columns + column;
+      block.slack[i] = slack.at(row, column, block.values[i]);
+    }
   return block;
 }
 
