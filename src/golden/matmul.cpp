@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/parallel.h"
+#include "golden/product_slack.h"
 #include "golden/rounding.h"
 
 namespace ait::golden {
@@ -206,12 +207,11 @@ Result<Product> product_of(Task& task, const Array& x, const Weight& weight,
       for (size_t row = 0; row < height; ++row)
         std::copy_n(part.data() + row * columns, columns, out.values.data() + place(row) * columns);
     if (mode.exact) continue;
-    const std::vector<double> norms = row_norms(a);
+    const ProductSlack slack(a, b, column_norms);
     parallel_for(height, 0, [&](size_t row) {
-      const double factor = sum_slack(depth, norms[row]);
-      double* slack = out.slack.data() + place(row) * columns;
+      const size_t first_out = place(row) * columns;
       for (size_t column = 0; column < columns; ++column)
-        slack[column] = factor * column_norms[column];
+        out.slack[first_out + column] = slack.at(row, column, out.values[first_out + column]);
     });
   }
   return out;

@@ -5,6 +5,7 @@
 #include "golden/families.h"
 #include "golden/indices.h"
 #include "golden/matmul.h"
+#include "golden/product_slack.h"
 #include "golden/quantise.h"
 #include "golden/rounding.h"
 
@@ -22,10 +23,12 @@ Block multiply_block(const Task& task, const Matrix& a, const Matrix& b, bool ex
   std::vector<double> columns;
   task.multiply(a, b, block.values.data(), exact ? nullptr : &columns);
   if (exact) return block;
-  const std::vector<double> rows = row_norms(a);
+  const ProductSlack slack(a, b, columns);
   for (size_t row = 0; row < a.rows; ++row)
-    for (size_t column = 0; column < b.columns; ++column)
-      block.slack[row * b.columns + column] = sum_slack(a.columns, rows[row] * columns[column]);
+    for (size_t column = 0; column < b.columns; ++column) {
+      const size_t i = row * b.columns + column;
+      block.slack[i] = slack.at(row, column, block.values[i]);
+    }
   return block;
 }
 

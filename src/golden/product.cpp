@@ -25,17 +25,6 @@ size_t round_up(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// The same matrix in memory, read to `memory` where it is not there yet.
-Matrix in_memory(const Matrix& m, std::vector<double>& memory) {
-  if (m.data != nullptr) return m;
-  if (m.column_step != 1) return transposed(in_memory(transposed(m), memory));
-  memory.resize(std::max(memory.size(), m.rows * m.columns));
-  for (size_t row = 0; row < m.rows; ++row)
-    metrics::read_elements(*m.stored, m.first + row * m.row_step, m.columns,
-                           memory.data() + row * m.columns);
-  return row_major(memory.data(), m.rows, m.columns);
-}
-
 // The numbers of up to `width` rows side by side, filled up with zeros: as a tile reads them.
 void pack(const Matrix& rows, size_t width, double* out) {
   if (rows.rows < width) std::fill(out, out + rows.columns * width, 0.0);
@@ -69,7 +58,7 @@ void add_to_result(const TileRows& a, const double* b, size_t depth, bool fresh,
 }
 
 void multiply_few_rows(const Matrix& a, const Matrix& b, double* out, size_t threads,
-                       std::vector<double>& squares) {
+                       std::vector<double>& powers) {
   // Rows in one piece, whatever a is.
   std::vector<double> rows(a.rows * a.columns);
   for (size_t i = 0; i < a.rows; ++i)
@@ -85,7 +74,7 @@ void multiply_few_rows(const Matrix& a, const Matrix& b, double* out, size_t thr
         const double* column = in_memory(part_of(b, 0, b.rows, j, 1), memory).data;
         for (size_t i = 0; i < a.rows; ++i)
           out[i * columns + j] = dot(rows.data() + i * a.columns, column, a.columns);
-        if (!squares.empty()) squares[j] = dot(column, column, b.rows);
+        if (!powers.empty()) powers[j] = sum_fourth_powers(column, b.rows);
       }
       return;
     }
@@ -93,13 +82,13 @@ void multiply_few_rows(const Matrix& a, const Matrix& b, double* out, size_t thr
       const double* row = in_memory(part_of(b, k, 1, first, count), memory).data;
       for (size_t i = 0; i < a.rows; ++i)
         add_scaled(rows[i * a.columns + k], row, count, out + i * columns + first);
-      if (!squares.empty()) add_squares(row, count, squares.data() + first);
+      if (!powers.empty()) add_fourth_powers(row, count, powers.data() + first);
     }
   });
 }
 
 void multiply_in_blocks(const Matrix& a, const Matrix& b, double* out, size_t threads,
-                        std::vector<double>& squares) {
+                        std::vector<double>& powers) {
   const size_t columns = b.columns;
   const size_t parts = (a.rows + kTaskRows - 1) / kTaskRows;
   const size_t part_rows = round_up((a.rows + parts - 1) / parts, tile_rows());
@@ -114,7 +103,7 @@ void multiply_in_blocks(const Matrix& a, const Matrix& b, double* out, size_t th
     for (size_t first = 0; first < a.columns; first += kDepth) {
       const size_t depth = std::min(kDepth, a.columns - first);
       panels.set(part_of(b, first, depth, column, count),
-                 row == 0 && !squares.empty() ? squares.data() + column : nullptr);
+                 row == 0 && !powers.empty() ? powers.data() + column : nullptr);
       panels.multiply(part_of(a, row, rows, first, depth), count, first == 0,
                       out + row * columns + column, columns);
     }
@@ -133,6 +122,16 @@ Matrix part_of(const Matrix& m, size_t row, size_t rows, size_t column, size_t c
   return part;
 }
 
+Matrix in_memory(const Matrix& m, std::vector<double>& memory) {
+  if (m.data != nullptr) return m;
+  if (m.column_step != 1) return transposed(in_memory(transposed(m), memory));
+  memory.resize(std::max(memory.size(), m.rows * m.columns));
+  for (size_t row = 0; row < m.rows; ++row)
+    metrics::read_elements(*m.stored, m.first + row * m.row_step, m.columns,
+                           memory.data() + row * m.columns);
+  return row_major(memory.data(), m.rows, m.columns);
+}
+
 void multiply_plainly(const Matrix& a, const Matrix& b, double* out) {
   for (size_t i = 0; i < a.rows; ++i)
     for (size_t j = 0; j < b.columns; ++j) {
@@ -144,26 +143,26 @@ void multiply_plainly(const Matrix& a, const Matrix& b, double* out) {
 
 void multiply(const Matrix& a, const Matrix& b, double* out, size_t threads,
               std::vector<double>* column_norms) {
-  std::vector<double> squares(column_norms == nullptr ? 0 : b.columns, 0.0);
+  std::vector<double> powers(column_norms == nullptr ? 0 : b.columns, 0.0);
   if (a.columns == 0)
     std::fill(out, out + a.rows * b.columns, 0.0);
   else if (a.rows > 0 && a.rows < kFewRows && (b.row_step == 1 || b.column_step == 1))
-    multiply_few_rows(a, b, out, threads, squares);
+    multiply_few_rows(a, b, out, threads, powers);
   else if (a.rows > 0)
-    multiply_in_blocks(a, b, out, threads, squares);
+    multiply_in_blocks(a, b, out, threads, powers);
   if (column_norms == nullptr) return;
-  for (double& value : squares) value = std::sqrt(value);
-  *column_norms = std::move(squares);
+  for (double& value : powers) value = std::sqrt(value);
+  *column_norms = std::move(powers);
 }
 
-void Panels::set(const Matrix& b, double* column_squares) {
+void Panels::set(const Matrix& b, double* column_powers) {
   const size_t width = tile_columns();
   rows_ = b.rows;
   row_elements_ = round_up(b.columns, width);
   data_.resize(std::max(data_.size(), rows_ * row_elements_));
   // Columns in one piece are read panel by panel, rows all at once.
   const size_t together = b.row_step == 1 ? width : row_elements_;
-  std::vector<double> squares(width);
+  std::vector<double> powers(width);
   for (size_t first = 0; first < rows_; first += kDepth) {
     const size_t depth = std::min(kDepth, rows_ - first);
     for (size_t start = 0; start < b.columns; start += together) {
@@ -173,10 +172,11 @@ void Panels::set(const Matrix& b, double* column_squares) {
         const size_t count = std::min(width, some - i);
         double* panel = data_.data() + first * row_elements_ + (start + i) * depth;
         pack(part_of(columns, i, count, 0, depth), width, panel);
-        if (column_squares == nullptr) continue;
-        std::fill(squares.begin(), squares.end(), 0.0);
-        for (size_t k = 0; k < depth; ++k) add_squares(panel + k * width, width, squares.data());
-        for (size_t c = 0; c < count; ++c) column_squares[start + i + c] += squares[c];
+        if (column_powers == nullptr) continue;
+        std::fill(powers.begin(), powers.end(), 0.0);
+        for (size_t k = 0; k < depth; ++k)
+          add_fourth_powers(panel + k * width, width, powers.data());
+        for (size_t c = 0; c < count; ++c) column_powers[start + i + c] += powers[c];
       }
     }
   }
@@ -209,26 +209,32 @@ void Panels::multiply(const Matrix& a, size_t columns, bool fresh, double* out,
   }
 }
 
-std::vector<double> row_norms(const Matrix& m, size_t threads) {
-  std::vector<double> squares(m.rows, 0.0);
-  parallel_for((m.rows + kStripColumns - 1) / kStripColumns, threads, [&](size_t strip) {
+std::vector<double> row_norms(const Matrix& m) {
+  std::vector<double> norms(m.rows, 0.0);
+  for (size_t i = 0; i < m.rows; ++i) {
+    const double* row = m.data + i * m.row_step;
+    norms[i] = std::sqrt(dot(row, row, m.columns));
+  }
+  return norms;
+}
+
+std::vector<double> fourth_norms(const Matrix& m) {
+  std::vector<double> powers(m.rows, 0.0);
+  parallel_for((m.rows + kStripColumns - 1) / kStripColumns, 0, [&](size_t strip) {
     const size_t first = strip * kStripColumns;
     const size_t last = std::min(first + kStripColumns, m.rows);
-    if (m.row_step == 1) {
+    if (m.column_step == 1)
+      for (size_t i = first; i < last; ++i)
+        powers[i] = sum_fourth_powers(m.data + i * m.row_step, m.columns);
+    else if (m.row_step == 1)
       for (size_t k = 0; k < m.columns; ++k)
-        add_squares(m.data + k * m.column_step + first, last - first, squares.data() + first);
-      return;
-    }
-    for (size_t i = first; i < last; ++i) {
-      const double* row = m.data + i * m.row_step;
-      if (m.column_step == 1)
-        squares[i] = dot(row, row, m.columns);
-      else
-        for (size_t k = 0; k < m.columns; ++k) squares[i] += m.at(i, k) * m.at(i, k);
-    }
+        add_fourth_powers(m.data + k * m.column_step + first, last - first, powers.data() + first);
+    else
+      for (size_t i = first; i < last; ++i)
+        for (size_t k = 0; k < m.columns; ++k) powers[i] += std::pow(m.at(i, k), 4);
   });
-  for (double& value : squares) value = std::sqrt(value);
-  return squares;
+  for (double& value : powers) value = std::sqrt(value);
+  return powers;
 }
 
 }  // namespace ait::golden

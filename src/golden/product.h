@@ -33,22 +33,25 @@ inline Matrix transposed(const Matrix& m) {
 // `rows` rows from `row` on, and of these `columns` columns from `column` on.
 Matrix part_of(const Matrix& m, size_t row, size_t rows, size_t column, size_t columns);
 
+// The same matrix in memory, read to `memory` where it is not there yet.
+Matrix in_memory(const Matrix& m, std::vector<double>& memory);
+
 // out[i][j] = sum over k of a[i][k] * b[k][j], row-major with a.rows x b.columns numbers. The plain
 // loop, which is the definition; of matrices in memory.
 void multiply_plainly(const Matrix& a, const Matrix& b, double* out);
 
 // The same in blocks on vectors and several threads (0: all cores), where b may lie in a tensor.
-// The result does not depend on their number. `column_norms` are the lengths of b's columns, where
-// somebody asks for them and a has rows.
+// The result does not depend on their number. `column_norms` are the fourth_norms() of b's columns,
+// where somebody asks for them and a has rows.
 void multiply(const Matrix& a, const Matrix& b, double* out, size_t threads,
               std::vector<double>* column_norms = nullptr);
 
 // The right side of several products, laid out for them once.
 class Panels {
  public:
-  // Keeps its memory from one matrix to the next. Adds the squares of each column to
-  // `column_squares`, unless that is null.
-  void set(const Matrix& b, double* column_squares = nullptr);
+  // Keeps its memory from one matrix to the next. Adds the fourth powers of each
+  // column to `column_powers`, unless that is null.
+  void set(const Matrix& b, double* column_powers = nullptr);
 
   // The product of a and the first a.columns rows and `columns` columns, in the calling thread. It
   // is put to `out`, whose rows are `out_step` apart, or without `fresh` added to what is there.
@@ -61,8 +64,12 @@ class Panels {
   std::vector<double> memory_;  // of what is read from a tensor
 };
 
-// The Euclidean length of each row of a matrix in memory. Those of a's rows and b's columns bound
-// the sums of magnitudes in their product (Cauchy and Schwarz).
-std::vector<double> row_norms(const Matrix& m, size_t threads = 0);
+// The Euclidean length of each row of a matrix in memory whose rows lie in one piece. Those of a's
+// rows and b's columns bound the sums of magnitudes in their product (Cauchy and Schwarz).
+std::vector<double> row_norms(const Matrix& m);
+
+// The root of the sum of fourth powers of each row of a matrix in memory. Those of a's rows and b's
+// columns bound the sums of the squares of the terms in their product.
+std::vector<double> fourth_norms(const Matrix& m);
 
 }  // namespace ait::golden

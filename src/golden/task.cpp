@@ -104,7 +104,7 @@ void Task::multiply(const Matrix& a, const Matrix& b, double* out,
                     std::vector<double>* column_norms) const {
   if (!limits_.reference_loops) return golden::multiply(a, b, out, 0, column_norms);
   multiply_plainly(a, b, out);
-  if (column_norms != nullptr) *column_norms = row_norms(transposed(b));
+  if (column_norms != nullptr) *column_norms = fourth_norms(transposed(b));
 }
 
 Result<void> Task::make_room(size_t elements, size_t copies) {

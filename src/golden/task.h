@@ -88,7 +88,8 @@ class Task {
       std::vector<std::atomic<bool>>(operation_.inputs.size());
 };
 
-// What float32 sums of `length` products explain, whose magnitudes add up to `magnitudes`.
+// What float32 sums of `length` products explain, whose magnitudes add up to `magnitudes`, whatever
+// their signs and order. Where terms can be looked at, Walk (rounding.h) is narrower.
 double sum_slack(size_t length, double magnitudes);
 
 // An output whose values are moved, not computed.

@@ -107,15 +107,35 @@ void add_scaled_of(double factor, const double* HWY_RESTRICT numbers, size_t cou
   for (; i < count; ++i) out[i] += factor * numbers[i];
 }
 
-void add_squares_of(const double* HWY_RESTRICT numbers, size_t count, double* HWY_RESTRICT out) {
+double square(double number) { return number * number; }
+
+void add_fourth_powers_of(const double* HWY_RESTRICT numbers, size_t count,
+                          double* HWY_RESTRICT out) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     const V v = hn::LoadU(d, numbers + i);
-    hn::StoreU(hn::MulAdd(v, v, hn::LoadU(d, out + i)), d, out + i);
+    const V squares = hn::Mul(v, v);
+    hn::StoreU(hn::MulAdd(squares, squares, hn::LoadU(d, out + i)), d, out + i);
   }
-  for (; i < count; ++i) out[i] += numbers[i] * numbers[i];
+  for (; i < count; ++i) out[i] += square(square(numbers[i]));
+}
+
+double sum_fourth_powers_of(const double* HWY_RESTRICT numbers, size_t count) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V s0 = hn::Zero(d), s1 = s0;
+  size_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    const V v0 = hn::LoadU(d, numbers + i), v1 = hn::LoadU(d, numbers + i + lanes);
+    const V squares0 = hn::Mul(v0, v0), squares1 = hn::Mul(v1, v1);
+    s0 = hn::MulAdd(squares0, squares0, s0);
+    s1 = hn::MulAdd(squares1, squares1, s1);
+  }
+  double sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, s1)));
+  for (; i < count; ++i) sum += square(square(numbers[i]));
+  return sum;
 }
 
 }  // namespace ait::golden::HWY_NAMESPACE
@@ -124,12 +144,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ait::golden {
 
+HWY_EXPORT(add_fourth_powers_of);
 HWY_EXPORT(add_scaled_of);
-HWY_EXPORT(add_squares_of);
 HWY_EXPORT(add_tile_of);
 HWY_EXPORT(columns_of_tile);
 HWY_EXPORT(dot_of);
 HWY_EXPORT(rows_of_tile);
+HWY_EXPORT(sum_fourth_powers_of);
 
 size_t tile_rows() { return HWY_DYNAMIC_DISPATCH(rows_of_tile)(); }
 size_t tile_columns() { return HWY_DYNAMIC_DISPATCH(columns_of_tile)(); }
@@ -147,8 +168,12 @@ void add_scaled(double factor, const double* numbers, size_t count, double* out)
   HWY_DYNAMIC_DISPATCH(add_scaled_of)(factor, numbers, count, out);
 }
 
-void add_squares(const double* numbers, size_t count, double* out) {
-  HWY_DYNAMIC_DISPATCH(add_squares_of)(numbers, count, out);
+void add_fourth_powers(const double* numbers, size_t count, double* out) {
+  HWY_DYNAMIC_DISPATCH(add_fourth_powers_of)(numbers, count, out);
+}
+
+double sum_fourth_powers(const double* numbers, size_t count) {
+  return HWY_DYNAMIC_DISPATCH(sum_fourth_powers_of)(numbers, count);
 }
 
 }  // namespace ait::golden

@@ -29,7 +29,8 @@ double dot(const double* a, const double* b, size_t count);
 // out[i] += factor * numbers[i].
 void add_scaled(double factor, const double* numbers, size_t count, double* out);
 
-// out[i] += numbers[i] * numbers[i].
-void add_squares(const double* numbers, size_t count, double* out);
+// out[i] += numbers[i]⁴, and the sum of all of these.
+void add_fourth_powers(const double* numbers, size_t count, double* out);
+double sum_fourth_powers(const double* numbers, size_t count);
 
 }  // namespace ait::golden
