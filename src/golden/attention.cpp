@@ -262,7 +262,7 @@ struct Scratch {
   Panels keys;
   Panels values;
   Panels squares;
-  std::vector<double> tiles, queries, scores, noises, sums, square_sums;
+  std::vector<double> queries, scores, noises, sums, square_sums;
   std::vector<Row> rows;
   std::vector<RowSums> row_sums;
 };
@@ -302,15 +302,11 @@ void attend_block(const Sequence& sequence, size_t key_head, size_t first, size_
   seen.first = seen.first / kGroupKeys * kGroupKeys;
   const size_t count = seen.count();
   const size_t groups = groups_of(count);
-  const auto part = [&](Matrix m) {
-    m.data += seen.first * m.row_step;
-    m.rows = count;
-    return m;
-  };
+  const auto part = [&](const Matrix& m) { return part_of(m, seen.first, count, 0, m.columns); };
   const bool prefix = laid_out && seen.first == 0;
   double* scores = at_least(scratch.scores, rows * count);
   if (prefix)
-    scratch.keys.multiply(row_major(queries, rows, size), count, scratch.tiles, scores);
+    scratch.keys.multiply(row_major(queries, rows, size), count, true, scores, count);
   else
     multiply(row_major(queries, rows, size), transposed(part(keys.keys)), scores, 1);
   double* noises = at_least(scratch.noises, rows * groups);
@@ -330,8 +326,8 @@ void attend_block(const Sequence& sequence, size_t key_head, size_t first, size_
   double* sums = at_least(scratch.sums, rows * value_size);
   double* squares = at_least(scratch.square_sums, rows * value_size);
   if (prefix) {
-    scratch.values.multiply(weights, value_size, scratch.tiles, sums);
-    scratch.squares.multiply(noise_rows, value_size, scratch.tiles, squares);
+    scratch.values.multiply(weights, value_size, true, sums, value_size);
+    scratch.squares.multiply(noise_rows, value_size, true, squares, value_size);
   } else {
     multiply(weights, part(keys.values), sums, 1);
     const double* own = keys.squares.data() + seen.first / kGroupKeys * value_size;
@@ -402,12 +398,9 @@ Matrix HeadRows::head(size_t index, std::vector<double>& read) const {
   // As many rows at a time as lie in one piece.
   const size_t together = row_step == size ? std::max<size_t>(1, rows) : 1;
   const TensorView view = task->tensor(input).view();
-  std::vector<double> piece;
-  for (size_t row = 0; row < rows; row += together) {
+  for (size_t row = 0; row < rows; row += together)
     metrics::read_elements(view, first + row * row_step + index * head_step, together * size,
-                           piece);
-    std::copy_n(piece.begin(), together * size, read.begin() + static_cast<ptrdiff_t>(row * size));
-  }
+                           read.data() + row * size);
   return row_major(read.data(), rows, size);
 }
 

@@ -249,12 +249,9 @@ void Cache::append(size_t page, size_t first, size_t count, CachedRows& rows) co
   rows.rows += count;
   rows.data.resize(rows.rows * row_elements);
   double* out = rows.data.data() + old * row_elements;
+  if (order_ == Order::kRows)
+    return task_->read(name_, page_start + first * row_elements, count * row_elements, out);
   std::vector<double> read;
-  if (order_ == Order::kRows) {
-    task_->read(name_, page_start + first * row_elements, count * row_elements, read);
-    std::copy_n(read.begin(), count * row_elements, out);
-    return;
-  }
   // Stretches of `width` numbers, all rows of one after all rows of another.
   const size_t width = order_ == Order::kHeads ? size_ : width_;
   for (size_t stretch = 0; stretch < row_elements / width; ++stretch) {

@@ -23,8 +23,8 @@ Result<Expected> unary(Task& task, double (*function)(double), bool exact) {
 
 // One number of two inputs, broadcast against each other. What is lost of sums is relative to their
 // terms.
-Result<Expected> binary(Task& task, const std::function<double(double, double)>& function,
-                        bool is_sum, bool exact) {
+template <typename Function>
+Result<Expected> binary(Task& task, const Function& function, bool is_sum, bool exact) {
   if (auto given = task.takes({"x", "y"}); !given) return fail(given.error());
   const Array a = task.values("x");
   const Array b = task.values("y");
@@ -39,10 +39,9 @@ Result<Expected> binary(Task& task, const std::function<double(double, double)>&
   const Array y = broadcast_to(b, *shape);
   std::vector<double> out(x.elements());
   std::vector<double> magnitudes(is_sum ? x.elements() : 0);
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = function(x.data[i], y.data[i]);
-    if (is_sum) magnitudes[i] = std::max(std::abs(x.data[i]), std::abs(y.data[i]));
-  }
+  for (size_t i = 0; i < out.size(); ++i) out[i] = function(x.data[i], y.data[i]);
+  for (size_t i = 0; i < magnitudes.size(); ++i)
+    magnitudes[i] = std::max(std::abs(x.data[i]), std::abs(y.data[i]));
   if (exact || (is_integer(task.dtype("x")) && is_integer(task.dtype("y"))))
     return task.give({exact_output(*shape, std::move(out))});
   return task.give({function_output(*shape, std::move(out), magnitudes)});

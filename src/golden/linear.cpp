@@ -112,7 +112,7 @@ Result<Output> add_accumulator(Task& task, Product product) {
 
 Result<Expected> float_linear(Task& task, const ProductMode& mode, bool turn_weight, bool has_bias,
                               bool accumulates) {
-  std::vector<std::string_view> names = {"x", "weight"};
+  std::vector<std::string_view> names = {"x", "~weight"};
   if (has_bias) names.emplace_back("bias");
   if (accumulates) names.emplace_back("accum");
   if (auto given = task.takes(names); !given) return fail(given.error());
@@ -133,7 +133,7 @@ Result<Expected> float_linear(Task& task, const ProductMode& mode, bool turn_wei
 // makes a real one.
 Result<Expected> quantised_linear(Task& task, ProductMode mode, bool turn_weight, bool has_bias,
                                   bool per_token) {
-  std::vector<std::string_view> names = {"x", "weight"};
+  std::vector<std::string_view> names = {"x", "~weight"};
   if (has_bias) names.emplace_back("bias");
   names.emplace_back("deqScale");
   if (per_token) names.emplace_back("perTokenScale");
@@ -215,7 +215,7 @@ Result<Expected> linear_sparse(Task& task) {
   ProductMode mode;
   mode.turn_x = task.param().flag("transposeA", false);
   const bool turn_weight = task.param().flag("transposeB", true);
-  if (auto given = task.takes({"x", "weight", "bias", "deqScale", "?idx"}); !given)
+  if (auto given = task.takes({"x", "~weight", "bias", "deqScale", "?idx"}); !given)
     return fail(given.error());
   // How a weight is compressed is not known; one that has all its elements is not.
   const Shape& x = task.shape("x");

@@ -5,6 +5,7 @@
 #include "golden/families.h"
 #include "golden/indices.h"
 #include "golden/matmul.h"
+#include "golden/product_slack.h"
 #include "golden/quantise.h"
 #include "golden/rounding.h"
 
@@ -19,13 +20,15 @@ struct Block {
 
 Block multiply_block(const Task& task, const Matrix& a, const Matrix& b, bool exact) {
   Block block{std::vector<double>(a.rows * b.columns), std::vector<double>(a.rows * b.columns)};
-  task.multiply(a, b, block.values.data());
+  std::vector<double> columns;
+  task.multiply(a, b, block.values.data(), exact ? nullptr : &columns);
   if (exact) return block;
-  const std::vector<double> rows = row_norms(a);
-  const std::vector<double> columns = row_norms(transposed(b));
+  const ProductSlack slack(a, b, columns);
   for (size_t row = 0; row < a.rows; ++row)
-    for (size_t column = 0; column < b.columns; ++column)
-      block.slack[row * b.columns + column] = sum_slack(a.columns, rows[row] * columns[column]);
+    for (size_t column = 0; column < b.columns; ++column) {
+      const size_t i = row * b.columns + column;
+      block.slack[i] = slack.at(row, column, block.values[i]);
+    }
   return block;
 }
 
@@ -39,7 +42,7 @@ Result<Expected> grouped_matmul_with_routing(Task& task) {
                         : task.param().choice("groupedMatmulType", graph::GroupedMatmulType::kUp);
   const bool quantised = task.param().integer("outDataType", -1) != -1;
   const bool up = kind == graph::GroupedMatmulType::kUp;
-  std::vector<std::string_view> names = {"x", "weight", "expertCount", "expertIndex"};
+  std::vector<std::string_view> names = {"x", "~weight", "expertCount", "expertIndex"};
   if (quantised) names.insert(names.end(), {"nScale", "mScale"});
   if (auto given = task.takes(names); !given) return fail(given.error());
   const bool integers = task.dtype("x") == DType::kInt8 && task.dtype("weight") == DType::kInt8;
@@ -157,10 +160,8 @@ Result<Expected> grouped_matmul_inplace_add(Task& task) {
   size_t first = 0;
   for (size_t group = 0; group < ends->size(); ++group) {
     const size_t depth = (*ends)[group] - first;
-    const Matrix some_a = {a.data + first * a.column_step, a.rows, depth, a.row_step,
-                           a.column_step};
-    const Matrix some_b = {b.data + first * b.row_step, depth, b.columns, b.row_step,
-                           b.column_step};
+    const Matrix some_a = part_of(a, 0, a.rows, first, depth);
+    const Matrix some_b = part_of(b, first, depth, 0, b.columns);
     const Block block = multiply_block(task, some_a, some_b, false);
     for (size_t i = 0; i < size; ++i) {
       double& place = accum.data[group * size + i];

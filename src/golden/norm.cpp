@@ -13,6 +13,13 @@ double of(const Array& array, size_t index) {
   return array.data.empty() ? 0 : array.data[index % array.elements()];
 }
 
+// What float32 makes of 1 / root of a mean of squares is off by, relative to it: half of what the sum
+// is, and `roundings` more.
+double root_slack(const Walk& squares, double roundings) {
+  const double of_sum = squares.sum() > 0 ? squares.slack() / squares.sum() : 0;
+  return of_sum / 2 + kMargin * kFloat32Unit * roundings;
+}
+
 }  // namespace
 
 Output output_of(Inexact values) {
@@ -37,15 +44,14 @@ RmsNormed rms_normed(const Inexact& x, size_t group, const Scale& scale, const R
   out.y.values.shape = x.values.shape;
   const auto length = static_cast<double>(group);
   for (size_t first = 0; first + group <= x.values.elements() && group > 0; first += group) {
-    double squares = 0;
+    Walk squares;
     double inherited = 0;
     for (size_t i = first; i < first + group; ++i) {
-      squares += x.values.data[i] * x.values.data[i];
+      squares.add(x.values.data[i] * x.values.data[i]);
       inherited = std::max(inherited, x.slack[i]);
     }
-    const double reciprocal = 1 / std::sqrt(squares / length + mode.epsilon);
-    // Half of what the sum of squares is off, the root, the division, the product.
-    const double relative = kMargin * kFloat32Unit * (std::sqrt(length) / 2 + 3);
+    const double reciprocal = 1 / std::sqrt(squares.sum() / length + mode.epsilon);
+    const double relative = root_slack(squares, 3);  // the root, the division, the product
     out.reciprocal.values.data.push_back(reciprocal);
     out.reciprocal.slack.push_back(relative * reciprocal);
     for (size_t i = 0; i < group; ++i) {
@@ -70,19 +76,18 @@ Inexact layer_normed(const Inexact& x, size_t group, const Scale& scale, double 
   out.values.shape = x.values.shape;
   const auto length = static_cast<double>(group);
   for (size_t first = 0; first + group <= x.values.elements() && group > 0; first += group) {
-    double total = 0, magnitudes = 0, inherited = 0;
+    Walk total, squares;
+    double inherited = 0;
     for (size_t i = first; i < first + group; ++i) {
-      total += x.values.data[i];
-      magnitudes += std::abs(x.values.data[i]);
+      total.add(x.values.data[i]);
       inherited = std::max(inherited, x.slack[i]);
     }
-    const double mean = total / length;
-    double squares = 0;
+    const double mean = total.sum() / length;
     for (size_t i = first; i < first + group; ++i)
-      squares += (x.values.data[i] - mean) * (x.values.data[i] - mean);
-    const double reciprocal = 1 / std::sqrt(squares / length + epsilon);
-    const double mean_slack = sum_slack(group, magnitudes / length) + 2 * inherited;
-    const double relative = kMargin * kFloat32Unit * (std::sqrt(length) / 2 + 4);
+      squares.add((x.values.data[i] - mean) * (x.values.data[i] - mean));
+    const double reciprocal = 1 / std::sqrt(squares.sum() / length + epsilon);
+    const double mean_slack = total.slack() / length + 2 * inherited;
+    const double relative = root_slack(squares, 4);  // and the difference from the mean
     for (size_t i = 0; i < group; ++i) {
       const double gamma = scale.gamma.data.empty() ? 1 : of(scale.gamma, i);
       const double beta = of(scale.beta, i);

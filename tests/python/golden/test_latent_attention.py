@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import numpy as np
 from attention_oracle import blocks, causal, device, exact, fractal, int32
-from oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, whole
+from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, whole
 
 SCALE = 0.2
 HEADS, LATENT, ROPE, BLOCK = 8, 32, 16, 16
