@@ -149,6 +149,20 @@ def test_a_row_of_zeros_has_the_scale_zero():
     assert (q.values == 0).all() and (scale.values == 0).all()
 
 
+def test_what_int8_cannot_hold_is_open():
+    x = normal(4, 6)
+    x[1, 2], x[2, 3] = float("nan"), float("inf")
+    outputs = [("int8", (4, 6)), ("float32", (4,))]
+    q, scale = run(19, [x], outputs)
+    assert scale.undefined.tolist() == [False, True, False, False] and scale.values[2] == np.inf
+    assert q.undefined[1].all() and q.undefined[2].tolist() == [False] * 3 + [True] + [False] * 2
+    assert not q.undefined[[0, 3]].any() and (q.values[2] == 0).all()
+    q, scale, offset = run(19, [x], [*outputs, ("float32", (4,))], quantParam={"asymmetric": True})
+    assert offset.undefined.tolist() == [False, True, True, False]
+    (q,) = run(6, [x], outputs[:1], quantParam={"inputScale": 2.5})
+    assert q.undefined.sum() == 1 and q.undefined[1, 2] and q.values[2, 3] == 127
+
+
 def test_what_cannot_be_computed_says_so():
     for kind, inputs, words in [
         (99, [normal(2)], "elewiseType"),
