@@ -285,7 +285,9 @@ def wrong_linears(trial):
     (y,) = trial.run({}, [x, weight, bias])
     trial.caught("no bias", y, single.half())
     trial.caught("the bias of the next column", y, (single + bias.roll(1).float()).half())
-    either = "the bias added to the unrounded product where the device adds it to the rounded one, or the other way round"
+    either = (
+        "the bias added to the unrounded product where the device adds it to the rounded one, or the other way round"
+    )
     for result in ((single + bias.float()).half(), single.half() + bias):
         trial.sound(y, result)
     trial.missed(either, y, (single + bias.float()).half())
