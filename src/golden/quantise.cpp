@@ -15,6 +15,16 @@ constexpr double kHighest = 127;
 // What the arithmetic of a scale in float32 may change.
 double scale_slack(double value) { return kMargin * 2 * kFloat32Unit * std::abs(value); }
 
+// What a device makes of NaN in int8, or of the largest of numbers and NaN, is its own affair.
+void leave_nan_open(Output& out) {
+  for (size_t i = 0; i < out.values.size(); ++i) {
+    if (!std::isnan(out.values[i])) continue;
+    if (out.undefined.empty()) out.undefined.assign(out.values.size(), false);
+    out.undefined[i] = true;
+    out.values[i] = out.slack[i] = 0;
+  }
+}
+
 }  // namespace
 
 std::vector<Output> quantise_rows(const Array& values, const std::vector<double>& slack,
@@ -30,8 +40,9 @@ std::vector<Output> quantise_rows(const Array& values, const std::vector<double>
     double low = 0, high = 0, largest_slack = 0;
     if (!data.empty()) low = high = data[0];
     for (size_t i = 0; i < width; ++i) {
-      low = std::min(low, data[i]);
-      high = std::max(high, data[i]);
+      const bool lost = std::isnan(low) || std::isnan(data[i]);
+      low = lost ? data[i] + low : std::min(low, data[i]);
+      high = lost ? data[i] + high : std::max(high, data[i]);
       if (!slack.empty()) largest_slack = std::max(largest_slack, slack[row * width + i]);
     }
     const double largest = std::max(std::abs(low), std::abs(high));
@@ -55,6 +66,7 @@ std::vector<Output> quantise_rows(const Array& values, const std::vector<double>
   const auto add = [&](std::vector<double> numbers, std::vector<double> slacks) {
     Output output = exact_output(row_shape, std::move(numbers));
     output.slack = std::move(slacks);
+    leave_nan_open(output);
     out.push_back(std::move(output));
   };
   add(std::move(scales), std::move(scale_slacks));
@@ -67,6 +79,7 @@ Output int8_output(Shape shape, std::vector<double> steps, std::vector<double> s
   Output out = exact_output(std::move(shape), std::move(steps));
   out.slack = std::move(slack);
   if (out.slack.empty()) out.slack.assign(out.values.size(), 0);
+  leave_nan_open(out);
   return out;
 }
 
