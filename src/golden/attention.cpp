@@ -16,9 +16,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Of the functions of float32 libraries, as in task.cpp: exp, and the division in the end.
-constexpr double kFunctionUnits = 4;
-
 // Rows that are computed together: the scores of so many numbers stay in the second-level cache,
 // and where rows see different keys few enough that little is computed in vain.
 constexpr size_t kBlockScores = size_t{1} << 18;
@@ -443,15 +440,16 @@ std::vector<HiddenRow> attend(const Task& task, const Sequence& sequence, const 
   return hidden;
 }
 
-size_t attend_room(const Task& task, const Sequence& sequence, size_t queries, size_t keys) {
+Result<void> make_attend_room(Task& task, const Sequence& sequence, size_t queries, size_t keys) {
   const size_t threads = task.limits().threads == 0 ? available_threads() : task.limits().threads;
   const size_t group_rows = queries * (sequence.queries.heads / sequence.keys.heads);
   const size_t rows = std::min(block_rows(keys), group_rows);
   const size_t size = sequence.queries.size;
   const size_t value_size = sequence.values.size;
   // Keys and values twice, as they are and laid out.
-  return threads * (3 * keys * (size + value_size) + group_rows * size +
-                    rows * (2 * keys + 2 * size + 4 * value_size));
+  const size_t each = 3 * keys * (size + value_size) + group_rows * size +
+                      rows * (2 * keys + 2 * size + 4 * value_size);
+  return task.make_room(each, threads);
 }
 
 }  // namespace ait::golden

@@ -11,8 +11,6 @@ namespace {
 
 using graph::LinearQuantMode;
 
-bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-
 // A tensor of one number may have no dimension.
 size_t last_dim(const Shape& shape) {
   return shape.empty() ? 1 : static_cast<size_t>(shape.back());
@@ -34,12 +32,6 @@ Result<Product> read_product(Task& task, ProductMode mode, bool turn_weight) {
   const auto weight = read_weight(task, "weight", turn_weight, *depth, columns_of(task));
   if (!weight) return fail(weight.error());
   return product_of(task, x, *weight, mode);
-}
-
-Output output_of(Product product) {
-  Output out = exact_output(std::move(product.shape), std::move(product.values));
-  out.slack = std::move(product.slack);
-  return out;
 }
 
 // How far the rounded values of two numbers may be apart that differ by `slack`.

@@ -251,8 +251,7 @@ Result<Output> finish(Task& task, const Keys& keys, Share part) {
       if (!part.cut.empty()) part.cut[i] += residual.data[i];
     }
   }
-  Output out = exact_output(std::move(product.shape), std::move(product.values));
-  out.slack = std::move(product.slack);
+  Output out = output_of(std::move(product));
   if (!part.cut.empty()) {
     out.form = kWholeScales;
     out.forms.push_back({std::string(kCutScales), std::move(part.cut)});

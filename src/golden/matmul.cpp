@@ -11,30 +11,17 @@
 namespace ait::golden {
 namespace {
 
-size_t fractal_width(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-    case DType::kBFloat16:
-      return 16;
-    case DType::kInt8:
-      return 32;
-    default:
-      return 0;
-  }
-}
-
-constexpr size_t kFractalRows = 16;
-
 bool fills(size_t stored, size_t wanted, size_t multiple) {
   return stored >= wanted && stored - wanted < multiple && stored % multiple == 0;
 }
 
 Result<Weight> read_fractal(Task& task, std::string_view name, bool turned, size_t depth,
                             std::optional<size_t> columns) {
-  const size_t width = fractal_width(task.dtype(name));
-  if (width == 0)
-    return fail(task.no_golden(std::string(name) + " of type " +
-                               std::string(ait::name(task.dtype(name))) + " in FRACTAL_NZ"));
+  const DType type = task.dtype(name);
+  const size_t width = fractal_width(type);
+  if (type != DType::kInt8 && !is_half(type))
+    return fail(task.no_golden(std::string(name) + " of type " + std::string(ait::name(type)) +
+                               " in FRACTAL_NZ"));
   if (auto room = task.make_room(task.tensor(name).elements()); !room) return fail(room.error());
   Array stored = task.values(name);
   if (stored.rank() == 2 || stored.rank() == 3) {
@@ -214,6 +201,12 @@ Result<Product> product_of(Task& task, const Array& x, const Weight& weight,
         out.slack[first_out + column] = slack.at(row, column, out.values[first_out + column]);
     });
   }
+  return out;
+}
+
+Output output_of(Product product) {
+  Output out = exact_output(std::move(product.shape), std::move(product.values));
+  out.slack = std::move(product.slack);
   return out;
 }
 

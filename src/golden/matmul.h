@@ -63,6 +63,8 @@ struct Product {
   size_t batch_of(size_t row) const { return interleaved ? row % batches : row / (rows / batches); }
 };
 
+Output output_of(Product product);
+
 struct ProductMode {
   bool turn_x = false;   // x lies as [k, m]
   bool ein_sum = false;  // x lies as [m, batch, k]

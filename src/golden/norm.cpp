@@ -39,6 +39,16 @@ Result<Scale> scale_of(Task& task, size_t group) {
   return scale;
 }
 
+RmsMode read_rms_mode(Task& task, double epsilon) {
+  using graph::NormModelType;
+  using graph::NormPrecisionMode;
+  const auto model = task.param().choice("normParam.modelType", NormModelType::kLlama);
+  const auto precision =
+      task.param().choice("normParam.precisionMode", NormPrecisionMode::kHighPrecision);
+  return {epsilon, model == NormModelType::kGemma,
+          precision == NormPrecisionMode::kHighPerformance};
+}
+
 RmsNormed rms_normed(const Inexact& x, size_t group, const Scale& scale, const RmsMode& mode) {
   RmsNormed out;
   out.y.values.shape = x.values.shape;
@@ -141,18 +151,30 @@ Result<double> single(Task& task, std::string_view name) {
   return given.data[0];
 }
 
-// y / scale + offset, to be rounded to int8.
-Result<Output> quantise_statically(Task& task, const Inexact& y) {
+// One scale and one offset of int8 for all.
+struct Steps {
+  double scale;
+  double offset;
+};
+Result<Steps> read_steps(Task& task) {
   const auto scale = single(task, "scale");
   if (!scale) return fail(scale.error());
   const auto offset = single(task, "offset");
   if (!offset) return fail(offset.error());
+  return Steps{*scale, *offset};
+}
+
+// y / scale + offset, to be rounded to int8.
+Result<Output> quantise_statically(Task& task, const Inexact& y) {
+  const auto steps_of = read_steps(task);
+  if (!steps_of) return fail(steps_of.error());
+  const auto [scale, offset] = *steps_of;
   std::vector<double> steps(y.values.elements());
   std::vector<double> slack(y.values.elements());
   for (size_t i = 0; i < steps.size(); ++i) {
-    const double quotient = y.values.data[i] / *scale;
-    steps[i] = quotient + *offset;
-    slack[i] = y.slack[i] / std::abs(*scale) +
+    const double quotient = y.values.data[i] / scale;
+    steps[i] = quotient + offset;
+    slack[i] = y.slack[i] / std::abs(scale) +
                kMargin * kFloat32Unit * (std::abs(quotient) + std::abs(steps[i]));
   }
   return int8_output(y.values.shape, std::move(steps), std::move(slack));
@@ -200,13 +222,7 @@ Result<Expected> plain_rms_norm(Task& task, const NormKeys& keys) {
   const bool with_rstd = task.param().flag("normParam.rstd", false);
   const auto dynamic =
       task.param().choice("normParam.dynamicQuantType", DynamicQuantType::kUndefined);
-  RmsMode mode;
-  mode.epsilon = keys.epsilon;
-  mode.add_one = task.param().choice("normParam.modelType", graph::NormModelType::kLlama) ==
-                 graph::NormModelType::kGemma;
-  mode.half_between =
-      task.param().choice("normParam.precisionMode", graph::NormPrecisionMode::kHighPrecision) ==
-      graph::NormPrecisionMode::kHighPerformance;
+  const RmsMode mode = read_rms_mode(task, keys.epsilon);
   const bool quantised = keys.quant == NormQuantType::kInt8;
   std::vector<std::string_view> names = {"x", "gamma"};
   if (quantised) names.emplace_back(dynamic == DynamicQuantType::kUndefined ? "?beta" : "beta");
@@ -287,16 +303,15 @@ Inexact in_half(Inexact values) {
 
 // values * scale + offset, which the library multiplies and adds in half.
 Result<Output> multiply_to_int8(Task& task, const Inexact& values) {
-  const auto scale = single(task, "scale");
-  if (!scale) return fail(scale.error());
-  const auto offset = single(task, "offset");
-  if (!offset) return fail(offset.error());
+  const auto steps_of = read_steps(task);
+  if (!steps_of) return fail(steps_of.error());
+  const auto [scale, offset] = *steps_of;
   std::vector<double> steps(values.slack.size());
   std::vector<double> slack(values.slack.size());
   for (size_t i = 0; i < steps.size(); ++i) {
-    const double product = values.values.data[i] * *scale;
-    steps[i] = product + *offset;
-    slack[i] = values.slack[i] * std::abs(*scale) + half_step(DType::kFloat16, product) +
+    const double product = values.values.data[i] * scale;
+    steps[i] = product + offset;
+    slack[i] = values.slack[i] * std::abs(scale) + half_step(DType::kFloat16, product) +
                half_step(DType::kFloat16, steps[i]);
   }
   return int8_output(values.values.shape, std::move(steps), std::move(slack));

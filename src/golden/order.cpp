@@ -46,8 +46,6 @@ Result<std::vector<size_t>> axes_of(Task& task, std::string_view key, size_t ran
   return std::vector<size_t>(axes.begin(), axes.end());
 }
 
-bool is_integer(DType dtype) { return info(dtype).kind == DTypeKind::kInteger; }
-
 }  // namespace
 
 Result<Expected> softmax(Task& task) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "golden/rounding.h"
 #include "golden/task.h"
@@ -38,13 +39,15 @@ std::vector<Output> quantise_rows(const Array& values, const std::vector<double>
   for (size_t row = 0; row < values.rows(); ++row) {
     const auto data = values.row(row);
     double low = 0, high = 0, largest_slack = 0;
+    bool has_nan = false;
     if (!data.empty()) low = high = data[0];
     for (size_t i = 0; i < width; ++i) {
-      const bool lost = std::isnan(low) || std::isnan(data[i]);
-      low = lost ? data[i] + low : std::min(low, data[i]);
-      high = lost ? data[i] + high : std::max(high, data[i]);
+      low = std::min(low, data[i]);
+      high = std::max(high, data[i]);
+      has_nan = has_nan || std::isnan(data[i]);
       if (!slack.empty()) largest_slack = std::max(largest_slack, slack[row * width + i]);
     }
+    if (has_nan) low = high = std::numeric_limits<double>::quiet_NaN();
     const double largest = std::max(std::abs(low), std::abs(high));
     const double scale = asymmetric ? (high - low) / 255 : largest / kHighest;
     const double offset = asymmetric && scale != 0 ? -(high + low) / (2 * scale) : 0;

@@ -210,7 +210,6 @@ Result<Expected> dynamic_ntk(Task& task) {
         // The angle is a float32 everywhere, and at large positions far from the exact one.
         const double angle =
             round_to(DType::kFloat32, positions.data[token] * frequencies.row(batch)[i % half]);
-        constexpr double kFunctionUnits = 4;
         const double slack = kMargin * kFloat32Unit * (kFunctionUnits + std::abs(angle));
         sin.values.push_back(std::sin(angle));
         cos.values.push_back(std::cos(angle));

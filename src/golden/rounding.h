@@ -52,10 +52,11 @@ class Walk {
     const double walked = walked_squares(count_, sum_, squares_);
     return walked > 0 && std::isfinite(partial_squares_) ? partial_squares_ / walked : 0;
   }
+  // None where the sum is not finite.
   double slack() const {
-    return sum_slack_of(std::max(partial_squares_, walked_squares(count_, sum_, squares_)),
-                        squares_) +
-           std::abs(lost_);
+    const double walked = walked_squares(count_, sum_, squares_);
+    const double out = sum_slack_of(std::max(partial_squares_, walked), squares_) + std::abs(lost_);
+    return std::isfinite(out) ? out : 0;
   }
 
  private:

@@ -19,9 +19,6 @@ std::string_view bare(std::string_view name) {
   return name.starts_with('?') || name.starts_with('~') ? name.substr(1) : name;
 }
 
-// Functions of float32 libraries are right to a few units.
-constexpr double kFunctionUnits = 4;
-
 }  // namespace
 
 Result<void> Task::takes(const std::vector<std::string_view>& names) {

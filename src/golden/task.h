@@ -92,6 +92,12 @@ class Task {
 // their signs and order. Where terms can be looked at, Walk (rounding.h) is narrower.
 double sum_slack(size_t length, double magnitudes);
 
+// Functions of float32 libraries are right to so many units.
+inline constexpr double kFunctionUnits = 4;
+
+inline bool is_integer(DType dtype) { return info(dtype).kind == DTypeKind::kInteger; }
+inline bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
 // An output whose values are moved, not computed.
 Output exact_output(Shape shape, std::vector<double> values);
 // An output of functions of single elements, each right to a few units of float32 of its own

@@ -10,6 +10,8 @@ Each operation has one such function, in the file that tests its golden. test_mu
 names against the table in docs/opcheck_operators.md.
 """
 
+import functools
+
 from golden_oracle import assert_caught, assert_sound, golden, share
 
 MUTANTS = {}
@@ -49,6 +51,7 @@ class Trial:
         self.missed_names.append(name)
 
 
+@functools.cache
 def tried(operation):
     """Runs the wrong kernels of an operation."""
     trial = Trial(operation)

@@ -186,6 +186,21 @@ def wrong_layer_norms(trial):
     trial.caught("gamma and beta swapped", y, (centred * root * shift + weight).half())
 
 
+def test_infinities_and_nan_stay_in_their_rows():
+    x, gamma = normal(4, 32, dtype="float32"), normal(32, dtype="float32", seed=1)
+    x[1, 3], x[2, 5] = float("inf"), float("nan")
+    (y,) = rms(1, "normParam", [x, gamma])
+    (z,) = layer(1, "normParam", [x, gamma, gamma], beginNormAxis=-1)
+    for expected, oracle in (
+        (y, F.rms_norm(x.double(), (32,), gamma.double(), 1e-6)),
+        (z, F.layer_norm(x.double(), (32,), gamma.double(), gamma.double(), 1e-5)),
+    ):
+        assert_agrees(expected, oracle)
+        assert_sound(expected, oracle.float())
+        assert np.isfinite(expected.bound("float32")[[0, 3]]).all()
+    assert (y.bound("float32")[1][np.isfinite(y.values[1])] < 1e-30).all()
+
+
 def test_what_cannot_be_computed_says_so():
     x = normal(2, 6)
     for kind, inputs, words in [

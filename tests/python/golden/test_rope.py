@@ -221,7 +221,7 @@ def test_what_cannot_be_computed_says_so():
     ints, frequencies = whole(0, 9, 4, dtype=torch.int32), normal(2, 8, dtype="float32")
     for lengths, words in [
         (torch.tensor([1, 2], dtype=torch.int32), "seqLens do not add up to the 4 positions"),
-        (torch.tensor([9, -5], dtype=torch.int32), "seqLens do not add up"),
+        (torch.tensor([9, -5], dtype=torch.int32), "negative element -5"),
         (torch.tensor([-5, 9], dtype=torch.int32), "negative element -5"),
         (torch.tensor([4], dtype=torch.int32), "for 1 sequences"),
         (torch.tensor([2.0, float("nan")]), "not of whole numbers"),
