@@ -148,14 +148,16 @@ Result<std::vector<std::string>> parse_types(const std::vector<std::string>& wor
 }
 
 Result<Probe> parse_probe(const DumpWords& words) {
-  if (words.probe == "atb") return Probe::kAtb;
-  if (words.probe != "torch")
-    return fail(wrong("--probe") << "does not know '" << printable(words.probe)
-                                 << "', choose from atb, torch");
-  if (words.rest.record.dry_run)
-    return fail(wrong("--dry-run") << "counts tensors of the acceleration library; it cannot be "
-                                      "used with --probe torch");
-  return Probe::kTorch;
+  for (const Probe probe : {Probe::kAtb, Probe::kTorch, Probe::kFx}) {
+    if (words.probe != dump::name_of(probe)) continue;
+    if (dump::is_python(probe) && words.rest.record.dry_run)
+      return fail(wrong("--dry-run") << "counts tensors of the acceleration library; it cannot be "
+                                        "used with --probe "
+                                     << words.probe);
+    return probe;
+  }
+  return fail(wrong("--probe") << "does not know '" << printable(words.probe)
+                               << "', choose from atb, torch, fx");
 }
 
 }  // namespace
@@ -193,18 +195,21 @@ Result<DumpOptions> understand_dump(const DumpWords& words) {
 
 std::vector<std::string> idle_options(const dump::Options& options) {
   std::vector<std::string> out;
-  if (options.probe == Probe::kTorch) {
-    const std::pair<bool, const char*> of_atb[] = {{options.only_description, "-sd"},
-                                                   {!options.ids.empty(), "-ids"},
-                                                   {!options.children, "-child"},
-                                                   {options.time != 1, "-time"},
-                                                   {options.tiling, "-tiling"}};
+  if (dump::is_python(options.probe)) {
+    const bool fx = options.probe == Probe::kFx;
+    const std::string with =
+        " has no effect with --probe " + std::string(dump::name_of(options.probe));
+    const std::pair<bool, const char*> of_atb[] = {
+        {options.only_description, "-sd"}, {fx && options.part != 2, "-stp"},
+        {fx && options.device, "-device"}, {fx && !options.operation_name.empty(), "-opname"},
+        {!options.ids.empty(), "-ids"},    {!options.children, "-child"},
+        {options.time != 1, "-time"},      {options.tiling, "-tiling"}};
     for (const auto& [given, name] : of_atb)
-      if (given) out.push_back(std::string(name) + " has no effect with --probe torch");
+      if (given) out.push_back(name + with);
     for (const std::string& type : options.types)
-      if (type != "tensor" && type != "model" && type != "layer")
-        out.push_back("--type " + type + " has no effect with --probe torch");
-    if (!options.operation_name.empty() && !options.wants("tensor"))
+      if (type != "tensor" && (fx || (type != "model" && type != "layer")))
+        out.push_back("--type " + type + with);
+    if (!fx && !options.operation_name.empty() && !options.wants("tensor"))
       out.emplace_back("-opname has no effect without --type tensor");
     return out;
   }

@@ -33,7 +33,10 @@ std::string next_command(const Outcome& outcome, const Ledger& counts) {
   if (outcome.end.run.processes.empty()) return "see what this machine has with: ait doctor";
   if (outcome.options.dry_run && counts.announced > 0)
     return "run the same command without --dry-run";
-  const bool torch = outcome.options.probe == Probe::kTorch;
+  if (outcome.options.probe == Probe::kFx && counts.written > 0)
+    return "ait llm compare -gp " + shell_word(outcome.options.output + "/msit_fx_dump") +
+           " -mp MY";
+  const bool torch = dump::is_python(outcome.options.probe);
   if (counts.written > 0)
     return torch ? "ait llm compare -gp " + folder + " -mp MY"
                  : "ait llm compare -gp GOLDEN -mp " + folder;

@@ -342,4 +342,4 @@ torch.distributed.destroy_process_group()
 def test_a_backend_is_no_file():
     with pytest.raises(TypeError, match="dump_path must be a str"):
         ait_llm.dump.fx_backend(3)
-    assert os.path.isabs(ait_llm.dump.fx_backend("x")._recorder._dump_path)
+    assert os.path.isabs(ait_llm.dump.fx_backend("x")._recorder.place)

@@ -28,6 +28,7 @@ import threading
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ait_llm import _native
 from ait_llm._folders import make_private
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ _graph_numbers = itertools.count(1)  # of this process, whichever backend compil
 
 
 def fx_backend(
-    dump_path: str = "", inner: str | Backend | None = None, tokens: Container[int] | None = None
+    dump_path: str = "",
+    inner: str | Backend | None = None,
+    tokens: Container[int] | None = None,
 ) -> Backend:
     """A backend for torch.compile that records every node of the graphs that it is given.
 
@@ -60,26 +63,54 @@ def fx_backend(
     return _FxBackend(os.path.abspath(os.path.expanduser(dump_path)), inner, tokens)
 
 
+_ASKED_OF_BACKENDS = ("backend_ctx_ctor", "get_compiler_config", "reset")
+"""What torch asks of a backend, if it has it. It must not take ours for "inductor", whose name it asks for, too."""
+
+
 class _FxBackend:
     def __init__(self, dump_path: str, inner: str | Backend | None, tokens: Container[int] | None) -> None:
         self._recorder = _Recorder(dump_path, FOLDER, tokens)
-        self._inner, self._inner_recorder = None, None
+        self._inner = None if inner is None else _lookup(inner)
+        self._outputs: _Recorder | None = None
         if inner is not None:
-            name = inner if isinstance(inner, str) else getattr(inner, "__name__", type(inner).__name__)
-            self._inner = _lookup(inner)
-            self._inner_recorder = _Recorder(dump_path, f"{_file_name(name)}_fx_dump", tokens)
+            self._outputs = _Recorder(dump_path, f"{_file_name(_name_of(inner))}_fx_dump", tokens)
+            for name in _ASKED_OF_BACKENDS:
+                if hasattr(self._inner, name):
+                    setattr(self, name, getattr(self._inner, name))
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
-        # Backends change the graph that they are given.
-        beside = None if self._inner is None else self._inner(copy.deepcopy(graph), inputs, **options)
         recorded = _RecordedGraph(self._recorder)
-        run = recorded.compile(graph, inputs)
-        if beside is None:
-            return run
-        return _run_beside(recorded, run, beside, self._recorder, self._inner_recorder)
+        if self._inner is None or self._outputs is None:
+            return recorded.compile(graph, inputs)
+        # Backends change the graph that they are given; theirs is the one that the model has.
+        copied = None
+        with self._recorder.guard("a graph"):
+            copied = copy.deepcopy(graph)
+        theirs = self._inner(graph, inputs, **options)
+        run = None
+        if copied is not None:
+            with self._recorder.guard("a graph"):
+                run = recorded.compile(copied, inputs)
+        return theirs if run is None else _both(recorded, run, theirs, self._recorder, self._outputs)
 
-    def __reduce__(self) -> Any:
-        raise TypeError("a backend that records cannot be pickled")
+    # torch takes code that was compiled by an equal backend for its own.
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, _FxBackend)
+            and self._inner is not None
+            and (self._inner, self._recorder.place) == (other._inner, other._recorder.place)
+        )
+
+    def __hash__(self) -> int:
+        return id(self) if self._inner is None else hash(self._recorder.place)
+
+
+def _name_of(backend: str | Backend) -> str:
+    """As in the name of the folder of what comes out of its graphs."""
+    if isinstance(backend, str):
+        return backend
+    name = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", None) or type(backend).__name__
+    return str(name)
 
 
 def _lookup(backend: str | Backend) -> Backend:
@@ -140,23 +171,22 @@ class _RecordedGraph:
         return run
 
 
-def _run_beside(
-    recorded: _RecordedGraph, run: Callable[..., Any], beside: Callable[..., Any], ours: _Recorder, theirs: Any
+def _both(
+    recorded: _RecordedGraph, run: Callable[..., Any], theirs: Callable[..., Any], ours: _Recorder, outputs: _Recorder
 ) -> Callable[..., Any]:
     """Runs both on the same inputs. What the recorded graph writes to its inputs stays its own affair."""
     import torch
 
     def both(*arguments: Any) -> Any:
         token = ours.token_of(recorded.number)
-        with ours.guard("running the graph beside the other backend"):
-            with _random_state_kept():
-                # Without gradients: the model's own come from the other backend.
-                with torch.no_grad():
-                    result = run(*[_own(each) for each in arguments])
+        with ours.guard("a call of a graph"):
+            # Without gradients: the model's own are those of the other backend.
+            with torch.random.fork_rng(), torch.no_grad():
+                result = run(*[_own(each) for each in arguments])
             ours.save_outputs(recorded.number, token, GRAPH_OUTPUT, result)
-        result = beside(*arguments)
-        with theirs.guard("recording what comes out of a graph"):
-            theirs.save_outputs(recorded.number, token, GRAPH_OUTPUT, result)
+        result = theirs(*arguments)
+        with outputs.guard("what comes out of a graph"):
+            outputs.save_outputs(recorded.number, token, GRAPH_OUTPUT, result)
         return result
 
     return both
@@ -168,14 +198,6 @@ def _own(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     return value.detach().clone(memory_format=torch.preserve_format).requires_grad_(value.requires_grad)
-
-
-@contextlib.contextmanager
-def _random_state_kept() -> Iterator[None]:
-    import torch
-
-    with torch.random.fork_rng():
-        yield
 
 
 def _interpreter(graph: torch.fx.GraphModule, recorder: _Recorder, number: int) -> Any:
@@ -211,12 +233,14 @@ class _Recorder:
 
     def __init__(self, dump_path: str, folder: str, tokens: Container[int] | None) -> None:
         self._dump_path, self._folder, self._tokens = dump_path, folder, tokens
+        self.place = os.path.join(dump_path, folder)
         self._lock = threading.Lock()
         self._rank_folder: str | None = None
         self._graphs: dict[int, dict[str, Any]] = {}
         self._problems: dict[str, int] = {}
         self._made: set[str] = set()
         self._account: Any = None
+        self._is_launchers = False
 
     def add_graph(self, number: int, kind: str, graph: torch.fx.GraphModule) -> None:
         nodes = sum(node.op == "call_function" for node in graph.graph.nodes)
@@ -229,7 +253,7 @@ class _Recorder:
         )
         with self._lock:
             self._graphs[number] = {"kind": kind, "nodes": nodes, "calls": 0, "not_recorded": skipped}
-        with self.guard("writing the graph"):
+        with self.guard("the text of a graph"):
             self._write_text(f"graph_{number}.txt", graph.print_readable(print_output=False))
 
     def token_of(self, number: int) -> int:
@@ -242,9 +266,12 @@ class _Recorder:
             graph = self._graphs[number]
             token = int(graph["calls"])
             graph["calls"] = token + 1
-        with self.guard("writing the manifest"):
+        wanted = self._tokens is None or token in self._tokens
+        with self.guard("the manifest"):
             self._write_manifest()
-        return token if self._tokens is None or token in self._tokens else None
+            if self._is_launchers:
+                _native.note_round(token, wanted)
+        return token if wanted else None
 
     def save_inputs(self, number: int, token: int, key: str, stamp: str, arguments: Sequence[Any]) -> None:
         import torch
@@ -304,7 +331,6 @@ class _Recorder:
         """The folder of this rank; known when the first graph is compiled."""
         with self._lock:
             if self._rank_folder is None:
-                from ait_llm import _native
                 from ait_llm.dump.torch_dump import folder
 
                 world, rank = _world()
@@ -314,7 +340,8 @@ class _Recorder:
                         "%s is not empty: data of two dumps would be mixed, give each dump a dump_path of its own", path
                     )
                 kind = _native.AccountKind
-                self._account = _native.Account(kind.TENSORS if folder.is_launchers(self._dump_path) else kind.PRIVATE)
+                self._is_launchers = folder.is_launchers(self._dump_path)
+                self._account = _native.Account(kind.TENSORS if self._is_launchers else kind.PRIVATE)
                 self._rank_folder = make_private(path, f"worldsize{world}_global_rank{rank}")
             return self._rank_folder
 
@@ -332,8 +359,6 @@ class _Recorder:
         self._write_text(MANIFEST, json.dumps(about, indent=1, default=str))
 
     def _write_text(self, name: str, text: str) -> None:
-        from ait_llm import _native
-
         path = os.path.join(self._rank(), name)
         _store().native.submit_text(_native.Account(), os.fsencode(path), text.encode(errors="surrogateescape"))
 
@@ -381,7 +406,8 @@ def _store() -> Any:
 
     if not _flushes:
         _flushes.append(True)
-        atexit.register(lambda: process.store().flush())
+        process.call_at_exit()
+        atexit.register(lambda: process.store().flush())  # is called before
     return process.store()
 
 
