@@ -232,6 +232,7 @@ Result<Summary> summarise(const std::string& path) {
   if (!header) return fail(header.error().set_path(path));
   Summary out;
   out.op_name = std::move(header->op_name);
+  out.file_bytes = (*file)->bytes().size();
   for (const TensorEntry& tensor : header->tensors) ++(tensor.is_input ? out.inputs : out.outputs);
   return out;
 }

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,6 +35,7 @@ struct Summary {
   std::string op_name;  // as the graph calls it: names of files have no dots and slashes
   size_t inputs = 0;
   size_t outputs = 0;
+  uint64_t file_bytes = 0;
 };
 
 // Fails as open() does, whatever the file looks like. A file of eight bytes or less holds nothing.

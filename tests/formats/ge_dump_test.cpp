@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "formats/ge_header.h"
-#include "formats/protobuf_wire.h"
+#include "ge_builder.h"
 #include "test_files.h"
 
 namespace ait::formats::ge_dump {
@@ -13,30 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string varint(uint64_t value) {
-  std::string out;
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(0x80 | (value & 0x7f));
-  return out + static_cast<char>(value);
-}
-std::string number(uint32_t field, uint64_t value) { return varint(field << 3) + varint(value); }
-std::string text(uint32_t field, const std::string& value) {
-  return varint((field << 3) | 2) + varint(value.size()) + value;
-}
-
-// A float32 tensor of `size` bytes; `size_field` is 5 of an input and 6 of an output.
-std::string tensor(uint32_t size_field, uint64_t elements, uint64_t size, uint64_t type = 1) {
-  return number(1, type) + number(2, 2) + text(3, text(1, varint(elements))) +
-         number(size_field, size);
-}
-std::string input(uint64_t elements, uint64_t size) { return text(4, tensor(5, elements, size)); }
-std::string output(uint64_t elements, uint64_t size) { return text(3, tensor(6, elements, size)); }
-
-const std::string kVersion = text(1, "2.0") + number(2, 1);
-
-std::string dump(const std::string& header, const std::string& data) {
-  return little_endian(header.size(), 8) + header + data;
-}
+using namespace ge_builder;
 
 class GeDump : public testing::Test {
  protected:
