@@ -296,7 +296,8 @@ class TreeReader {
         SourceOperation& source = operation.parts.emplace_back();
         source.name = from.name;
         source.results = from.fx_tensors;
-        for (const auto& input : from.inputs) source.sources.push_back(input.operation);
+        for (const auto& input : from.inputs)
+          source.sources.push_back(input.operation + ":" + std::to_string(input.output));
       }
     }
   }

@@ -64,7 +64,7 @@ struct Traits {
 // What a compiler was given, and made one of its own operations of, alone or with others: fused.
 struct SourceOperation {
   std::string name;                  // "Add_2"; in an FX graph "add_1-aten.add.Tensor"
-  std::vector<std::string> sources;  // of each input, the source operation that it comes from
+  std::vector<std::string> sources;  // of each input, the operation and output it is: "Cast_9:0"
   // Of each output, what the graph of the model calls it: "add_1-aten.add.Tensor.OUTPUT.0". Empty
   // where it is none of that graph's.
   std::vector<std::string> results;

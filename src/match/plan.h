@@ -16,6 +16,8 @@ namespace ait::match {
 struct PlannedPair {
   std::vector<uint32_t> golden;  // slots; two are added up
   std::vector<uint32_t> actual;
+  // The golden slots are of my own side: what went into a mere copy is held against what came out.
+  bool golden_is_mine = false;
   Form form;
   Certainty certainty = Certainty::kCertain;
   std::string why;

@@ -86,7 +86,7 @@ TEST_F(GeTree, ReadsTheLayoutWithoutRanks) {
   EXPECT_EQ(mul.type, "Mul");
   EXPECT_EQ(mul.kind, OpKind::kMultiply);
   ASSERT_EQ(mul.parts.size(), 1U);
-  EXPECT_THAT(mul.parts[0].sources, ElementsAre("Add_1"));
+  EXPECT_THAT(mul.parts[0].sources, ElementsAre("Add_1:0"));
   EXPECT_THAT(mul.parts[0].results, ElementsAre("Mul_2-aten.t.OUTPUT.0"));
 }
 
@@ -131,8 +131,8 @@ TEST_F(GeTree, GraphsThatRanksDoNotShareAreGraphsOfTheirOwn) {
   ASSERT_EQ(recording.graphs.size(), 2U);
   EXPECT_EQ(recording.graphs[0].name, "graph_1");
   EXPECT_EQ(recording.graphs[1].name, "graph_1");
-  EXPECT_THAT(recording.operations[0].parts[0].sources, ElementsAre("Add_1"));
-  EXPECT_THAT(recording.operations[1].parts[0].sources, ElementsAre("Add_2"));
+  EXPECT_THAT(recording.operations[0].parts[0].sources, ElementsAre("Add_1:0"));
+  EXPECT_THAT(recording.operations[1].parts[0].sources, ElementsAre("Add_2:0"));
 }
 
 TEST_F(GeTree, SeveralGraphsGiveOperationsTheirNamesAndRunInTheOrderOfTime) {
