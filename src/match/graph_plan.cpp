@@ -148,25 +148,33 @@ class Planner {
                        });
   }
 
-  void add(std::optional<uint32_t> golden, std::optional<uint32_t> actual, Certainty certainty,
-           std::string why) {
+  void add(uint32_t golden, uint32_t actual, Certainty certainty, std::string why) {
     PlannedPair pair = each_rank();
-    if (golden) pair.golden = {*golden};
-    if (actual) pair.actual = {*actual};
-    (golden && actual ? pair.why : pair.alone) = std::move(why);
+    pair.golden = {golden};
+    pair.actual = {actual};
     pair.certainty = certainty;
-    if (golden) golden_done_.insert(*golden);
+    pair.why = std::move(why);
+    golden_done_.insert(golden);
     program_->pairs.push_back(std::move(pair));
   }
 
+  void leave_alone(std::vector<uint32_t> PlannedPair::* side, uint32_t slot, std::string alone,
+                   std::string who = {}) {
+    PlannedPair pair = each_rank();
+    pair.*side = {slot};
+    pair.alone = std::move(alone);
+    pair.who = std::move(who);
+    program_->pairs.push_back(std::move(pair));
+  }
+  static constexpr auto kGolden = &PlannedPair::golden;
+  static constexpr auto kActual = &PlannedPair::actual;
+
   void leave_actual(uint32_t a, const std::string& why) {
-    for (const uint32_t slot : shown_slots(actual_, a))
-      add(std::nullopt, slot, Certainty::kCertain, why);
+    for (const uint32_t slot : shown_slots(actual_, a)) leave_alone(kActual, slot, why);
   }
 
   // The same operation on both sides: tensors by their numbers.
   void pair_same(uint32_t a, uint32_t g) {
-    ++out_.paired;
     const bool same_type = golden_.operations[g].type == actual_.operations[a].type;
     const Certainty certainty = same_type ? Certainty::kCertain : Certainty::kLikely;
     const std::string why =
@@ -179,14 +187,14 @@ class Planner {
         return golden_.slots[other].index == actual_.slots[slot].index;
       });
       if (found == golden_left.end()) {
-        add(std::nullopt, slot, Certainty::kCertain, "golden-path has no such output of it.");
+        leave_alone(kActual, slot, "golden-path has no such output of it.");
         continue;
       }
       add(*found, slot, certainty, why);
       golden_left.erase(found);
     }
     for (const uint32_t slot : golden_left)
-      add(slot, std::nullopt, Certainty::kCertain, "my-path has no such output of it.");
+      leave_alone(kGolden, slot, "my-path has no such output of it.");
   }
 
   // By the number that each has: gaps stay gaps.
@@ -211,7 +219,7 @@ class Planner {
     for (size_t i = 0; i < std::max(golden.size(), actual.size()); ++i) {
       const auto g = i < golden.size() ? golden[i] : std::nullopt;
       const auto a = i < actual.size() ? actual[i] : std::nullopt;
-      if (g && a) add(g, a, certainty, why);
+      if (g && a) add(*g, *a, certainty, why);
       if (g && !a) ++out_.golden_inputs_left;
       if (!g && a) ++out_.actual_inputs_left;
     }
@@ -220,7 +228,6 @@ class Planner {
   // One of mine against several of golden's, which it was made of: what goes into them from outside,
   // and what the last of them puts out.
   void pair_fused(uint32_t a) {
-    ++out_.paired;
     const Operation& operation = actual_.operations[a];
     std::set<std::string> parts;
     for (const SourceOperation& part : operation.parts) parts.insert(part.name);
@@ -248,29 +255,31 @@ class Planner {
     for (size_t i = 0; i < std::max(outside.size(), mine.size()); ++i) {
       const auto g = i < outside.size() ? outside[i] : std::nullopt;
       const auto m = i < mine.size() ? mine[i] : std::nullopt;
-      if (g && m) add(g, m, Certainty::kLikely, why + ": the inputs that come from outside");
+      if (g && m) add(*g, *m, Certainty::kLikely, why + ": the inputs that come from outside");
       if (g && !m) ++out_.golden_inputs_left;
       if (!g && m && i < outside.size())
-        add(std::nullopt, m, Certainty::kCertain,
+        leave_alone(
+            kActual, *m,
             "golden data missing: golden-path has nothing of an operation that it was made of.");
       if (!g && m && i >= outside.size()) ++out_.actual_inputs_left;
     }
     const auto outputs = slots_of(actual_, a, Direction::kOutput);
     if (last == kNoOperation || operation.has_more_parts) {
       for (const uint32_t slot : outputs)
-        add(std::nullopt, slot, Certainty::kCertain,
-            operation.has_more_parts
-                ? "golden data missing: its name does not tell all that it was made of."
-                : "golden data missing: golden-path has nothing of " + operation.parts.back().name +
-                      ", the last that it was made of.");
+        operation.has_more_parts
+            ? leave_alone(kActual, slot,
+                          "golden data missing: its name does not tell all that it was made of.")
+            : leave_alone(kActual, slot,
+                          "golden data missing: golden-path lacks the last operation that it was "
+                          "made of.",
+                          operation.parts.back().name);
       return;
     }
     const auto goldens = slots_of(golden_, last, Direction::kOutput);
     for (size_t i = 0; i < outputs.size(); ++i)
       i < goldens.size()
           ? add(goldens[i], outputs[i], Certainty::kCertain, why + ": what the last puts out")
-          : add(std::nullopt, outputs[i], Certainty::kCertain,
-                "golden-path has no such output of it.");
+          : leave_alone(kActual, outputs[i], "golden-path has no such output of it.");
   }
 
   static void drop_repeated(std::vector<std::string>& sources,
@@ -303,19 +312,18 @@ class Planner {
       const uint32_t number = actual_.slots[slot].index;
       const std::string result = number < results.size() ? results[number] : std::string();
       if (const auto golden = index_.slot_of(result)) {
-        add(golden, slot, operation.has_more_parts ? Certainty::kLikely : Certainty::kCertain,
+        add(*golden, slot, operation.has_more_parts ? Certainty::kLikely : Certainty::kCertain,
             "the graph names it " + result);
         any = true;
       } else {
-        add(std::nullopt, slot, Certainty::kCertain,
-            result.empty() ? "nothing of golden-path has its name: it is an intermediate result."
-                           : "golden-path has nothing of " + node_of(result) + ".");
+        result.empty()
+            ? leave_alone(kActual, slot,
+                          "nothing of golden-path has its name: it is an intermediate result.")
+            : leave_alone(kActual, slot, "golden-path lacks the node that it computes.",
+                          node_of(result));
       }
     }
-    if (any) {
-      ++out_.paired;
-      ++out_.by_results;
-    }
+    if (any) ++out_.by_results;
     if (!fused) return;
     for (const SourceOperation& part : operation.parts)
       for (const std::string& result : part.results)
@@ -342,13 +350,14 @@ class Planner {
 
   void leave_golden(uint32_t g) {
     const auto inside = inside_.find(g);
-    const std::string why =
-        inside == inside_.end()
-            ? "nothing of my-path has its name: it was fused, folded or left out."
-            : "it is computed inside " + actual_.operations[inside->second].name +
-                  ", of which my-path has inputs and outputs alone.";
-    for (const uint32_t slot : shown_slots(golden_, g))
-      if (!golden_done_.contains(slot)) add(slot, std::nullopt, Certainty::kCertain, why);
+    for (const uint32_t slot : shown_slots(golden_, g)) {
+      if (golden_done_.contains(slot)) continue;
+      inside == inside_.end()
+          ? leave_alone(kGolden, slot,
+                        "nothing of my-path has its name: it was fused, folded or left out.")
+          : leave_alone(kGolden, slot, "it is computed inside a fused operation of my-path.",
+                        actual_.operations[inside->second].name);
+    }
   }
 
   const Recording& golden_;

@@ -28,7 +28,6 @@ struct GraphPlan {
   size_t golden_inputs_left = 0;         // inputs of operations that are paired, without a partner
   size_t actual_inputs_left = 0;
   size_t by_results = 0;  // operations that were paired by what they compute
-  size_t paired = 0;
 };
 
 GraphPlan plan_graphs(const capture::Recording& golden, const capture::Recording& actual,

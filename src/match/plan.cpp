@@ -130,6 +130,7 @@ struct Plan {
     pair.certainty = planned.certainty;
     pair.why = planned.why;
     pair.alone = step.alone.empty() ? planned.alone : step.alone;
+    if (step.alone.empty() && !planned.who.empty()) pair.alone += " It is " + planned.who + ".";
     pair.unread = !step.alone.empty();
     std::string golden_missing;
     std::string actual_missing;

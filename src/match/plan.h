@@ -22,6 +22,7 @@ struct PlannedPair {
   Certainty certainty = Certainty::kCertain;
   std::string why;
   std::string alone;
+  std::string who;  // whom `alone` speaks of, where that is somebody else in every pair
 };
 
 inline constexpr size_t kNoProgram = ~size_t{0};
