@@ -15,7 +15,7 @@ using capture::Recording;
 
 struct Entry {
   uint32_t pair;
-  uint32_t rank;  // which of them, where each is compared for itself
+  uint32_t rank;  // which of them, where each is compared for itself: of Step::ranks, if it has any
   bool operator==(const Entry&) const = default;
 };
 
@@ -45,6 +45,28 @@ struct Plan {
     return out;
   }
 
+  // A file whose name would tell when it was written has none.
+  std::string missing_text(const Recording& recording, uint32_t slot,
+                           const capture::TensorRecord& record) const {
+    if (recording.file_names.empty()) return record.path;
+    return record.operation + "/" + recording.slots[slot].tensor() +
+           (&recording == golden.get() ? " of golden-path" : " of my-path");
+  }
+
+  // Golden's rank and mine of an entry.
+  static std::pair<size_t, size_t> ranks_of(const Step& step, const Entry& entry) {
+    return step.ranks.empty() ? std::pair<size_t, size_t>(entry.rank, entry.rank)
+                              : step.ranks[entry.rank];
+  }
+
+  bool has(bool is_golden, const Step& step, size_t rank, uint32_t slot) const {
+    const Recording& recording = is_golden ? *golden : *actual;
+    const auto round =
+        round_of({recording, is_golden ? golden_programs : actual_programs},
+                 is_golden ? step.golden : step.actual, recording.slots[slot].operation);
+    return round && recording.has(rank, *round, slot);
+  }
+
   Side side(const Recording& recording, const std::vector<Program>& its_programs,
             const SideStep& step, const std::vector<uint32_t>& slots, const Transform& transform,
             RankUse use, size_t rank, std::string& missing) const {
@@ -57,7 +79,8 @@ struct Plan {
       const size_t last_rank = use == RankUse::kAll ? recording.ranks.size() - 1 : first_rank;
       for (size_t r = first_rank; r <= last_rank; ++r) {
         out.records.push_back(recording.record(r, *round, slot));
-        if (missing.empty() && !recording.has(r, *round, slot)) missing = out.records.back().path;
+        if (missing.empty() && !recording.has(r, *round, slot))
+          missing = missing_text(recording, slot, out.records.back());
       }
     }
     out.transform = transform;
@@ -101,17 +124,23 @@ struct Plan {
   size_t entries_in(const PlannedProgram& program, size_t index, const Step& step) {
     const auto is_there = [&](const Entry& entry) {
       const PlannedPair& pair = program.pairs[entry.pair];
-      if (!pair.golden.empty() && !pair.actual.empty()) return true;
-      const bool is_golden = pair.actual.empty();
-      const Recording& recording = is_golden ? *golden : *actual;
-      const uint32_t slot = (is_golden ? pair.golden : pair.actual)[0];
-      const auto round =
-          round_of({recording, is_golden ? golden_programs : actual_programs},
-                   is_golden ? step.golden : step.actual, recording.slots[slot].operation);
-      return round && recording.has(entry.rank, *round, slot);
+      const auto [golden_rank, actual_rank] = ranks_of(step, entry);
+      const bool complete = !pair.golden.empty() && !pair.actual.empty();
+      // Where each graph and rank has rounds of its own, not every step has every pair.
+      if (complete && step.ranks.empty()) return true;
+      return (!pair.actual.empty() && has(false, step, actual_rank, pair.actual[0])) ||
+             (!pair.golden.empty() && !pair.golden_is_mine &&
+              has(true, step, golden_rank, pair.golden[0]));
     };
     std::vector<Entry> there;
-    std::copy_if(entries[index].begin(), entries[index].end(), std::back_inserter(there), is_there);
+    if (step.ranks.empty()) {
+      std::copy_if(entries[index].begin(), entries[index].end(), std::back_inserter(there),
+                   is_there);
+    } else {
+      for (uint32_t pair = 0; pair < program.pairs.size(); ++pair)
+        for (uint32_t rank = 0; rank < step.ranks.size(); ++rank)
+          if (const Entry entry{pair, rank}; is_there(entry)) there.push_back(entry);
+    }
     const auto same = std::find(entries.begin(), entries.end(), there);
     const auto place = static_cast<size_t>(same - entries.begin());
     if (place == entries.size()) entries.push_back(std::move(there));
@@ -129,22 +158,28 @@ struct Plan {
     const Form& form = planned.form;
     Pair pair;
     pair.token = step.token;
-    pair.phase = step.is_prefill ? Phase::kPrefill : Phase::kDecode;
+    if (step.phase_is_known) pair.phase = step.is_prefill ? Phase::kPrefill : Phase::kDecode;
     pair.fit = form.fit;
     pair.certainty = planned.certainty;
     pair.why = planned.why;
     pair.alone = step.alone.empty() ? planned.alone : step.alone;
+    if (step.alone.empty() && !planned.who.empty()) pair.alone += " It is " + planned.who + ".";
     pair.unread = !step.alone.empty();
     std::string golden_missing;
     std::string actual_missing;
+    const auto [golden_rank, actual_rank] = ranks_of(step, entry);
+    const auto rank_for = [](RankUse use, size_t rank) { return use == RankUse::kEach ? rank : 0; };
     if (!planned.golden.empty())
-      pair.golden = side(*golden, golden_programs, step.golden, planned.golden, form.golden,
-                         form.golden_ranks, form.golden_ranks == RankUse::kEach ? entry.rank : 0,
-                         golden_missing);
+      pair.golden =
+          planned.golden_is_mine
+              ? side(*actual, actual_programs, step.actual, planned.golden, form.golden,
+                     form.golden_ranks, rank_for(form.golden_ranks, actual_rank), golden_missing)
+              : side(*golden, golden_programs, step.golden, planned.golden, form.golden,
+                     form.golden_ranks, rank_for(form.golden_ranks, golden_rank), golden_missing);
     if (!planned.actual.empty())
-      pair.actual = side(*actual, actual_programs, step.actual, planned.actual, form.actual,
-                         form.actual_ranks, form.actual_ranks == RankUse::kEach ? entry.rank : 0,
-                         actual_missing);
+      pair.actual =
+          side(*actual, actual_programs, step.actual, planned.actual, form.actual,
+               form.actual_ranks, rank_for(form.actual_ranks, actual_rank), actual_missing);
     // A tensor that other rounds have: the rest of the pair stands alone. Where neither side has it
     // the reading says so.
     if (pair.complete() && golden_missing.empty() != actual_missing.empty()) {
@@ -154,11 +189,11 @@ struct Plan {
     }
     if (!planned.actual.empty()) {
       pair.subject = subject(*actual, actual_programs[program.actual], planned.actual[0],
-                             form.actual_ranks, entry.rank);
+                             form.actual_ranks, actual_rank);
       if (form.actual.taken > 0) pair.subject.first_column = form.actual.first;
     } else {
       pair.subject = subject(*golden, golden_programs[program.golden], planned.golden[0],
-                             form.golden_ranks, entry.rank);
+                             form.golden_ranks, golden_rank);
     }
     return pair;
   }
@@ -229,6 +264,14 @@ std::vector<Step> all_steps(Alignment alignment) {
   return steps;
 }
 
+// The folder of a round; of one of several graphs that count for themselves, with the graph.
+std::string round_text(const Recording& recording, const SideStep& step) {
+  const std::string& round = recording.rounds[step.round];
+  if (recording.graphs.size() < 2 || recording.traits.rounds != capture::Traits::Rounds::kGraphs)
+    return round;
+  return recording.graphs[step.program].name + "/" + round;
+}
+
 // Names the tokens that only one side has, the first few of them.
 void add_note(const Alignment& alignment, bool is_golden, std::vector<std::string>& notes) {
   constexpr size_t kNamed = 8;
@@ -252,7 +295,7 @@ class Accounts {
 
   void add(const PlannedPair& pair) {
     const bool complete = !pair.golden.empty() && !pair.actual.empty();
-    for (const uint32_t slot : pair.golden) {
+    for (const uint32_t slot : pair.golden_is_mine ? std::vector<uint32_t>() : pair.golden) {
       const uint32_t operation = golden_.slots[slot].operation;
       if (complete)
         golden_paired_.insert(operation);
@@ -267,7 +310,10 @@ class Accounts {
         actual_paired_.insert(operation);
       else
         actual_alone_.emplace(operation, pair.alone);
-      if (complete && pair.certainty != Certainty::kCertain) actual_likely_.insert(operation);
+      const bool is_output = actual_.slots[slot].direction == Direction::kOutput;
+      if (complete && is_output) output_paired_.insert(operation);
+      if (complete && pair.certainty != Certainty::kCertain)
+        (is_output ? likely_outputs_ : likely_inputs_).insert(operation);
     }
   }
 
@@ -275,14 +321,20 @@ class Accounts {
     out.golden = coverage_of(golden_, golden_paired_, golden_alone_, golden_copies_);
     out.actual = coverage_of(actual_, actual_paired_, actual_alone_, {});
     for (const uint32_t operation : counted_operations(actual_))
-      if (actual_paired_.contains(operation))
-        ++(actual_likely_.contains(operation) ? out.likely : out.certain);
+      if (actual_paired_.contains(operation)) ++(is_likely(operation) ? out.likely : out.certain);
   }
 
  private:
+  // What comes out tells more than what goes in.
+  bool is_likely(uint32_t operation) const {
+    return likely_outputs_.contains(operation) ||
+           (likely_inputs_.contains(operation) && !output_paired_.contains(operation));
+  }
+
   const Recording& golden_;
   const Recording& actual_;
-  std::set<uint32_t> golden_paired_, golden_copies_, actual_paired_, actual_likely_;
+  std::set<uint32_t> golden_paired_, golden_copies_, actual_paired_;
+  std::set<uint32_t> output_paired_, likely_outputs_, likely_inputs_;  // of mine
   std::unordered_map<uint32_t, std::string> golden_alone_, actual_alone_;
 };
 
@@ -349,8 +401,9 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
     const auto program = plan->program_in(step);
     if (!program) continue;
     if (step.alone.empty())
-      out.tokens.push_back({step.token, plan->golden->rounds[step.golden.round],
-                            plan->actual->rounds[step.actual.round], step.is_prefill});
+      out.tokens.push_back({step.token, round_text(*plan->golden, step.golden),
+                            round_text(*plan->actual, step.actual), step.is_prefill,
+                            step.phase_is_known});
     const size_t entries = plan->entries_in(plan->programs[*program], *program, step);
     plan->program_of.push_back(*program);
     plan->entries_of.push_back(entries);

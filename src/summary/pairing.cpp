@@ -18,6 +18,11 @@ using match::Coverage;
 constexpr size_t kShownReasons = 4;
 constexpr size_t kShownTokens = 8;
 
+std::string_view phase_of(const AlignedToken& token) {
+  if (!token.phase_is_known) return "";
+  return token.is_prefill ? "prefill" : "decode";
+}
+
 std::string side_text(std::string_view whose, const Coverage& side) {
   const size_t alone = side.operations - side.paired - side.copies;
   std::string out =
@@ -43,8 +48,7 @@ std::string side_text(std::string_view whose, const Coverage& side) {
 std::string token_table(const std::vector<AlignedToken>& tokens, bool coloured) {
   report::Table table({{"token", report::Align::kRight}, {"golden folder"}, {"my folder"}, {""}});
   const auto add = [&](const AlignedToken& token) {
-    table.add({token.token, token.golden_round, token.actual_round,
-               token.is_prefill ? "prefill" : "decode"});
+    table.add({token.token, token.golden_round, token.actual_round, std::string(phase_of(token))});
   };
   const bool all = tokens.size() <= kShownTokens;
   for (size_t i = 0; i < (all ? tokens.size() : kShownTokens - 1); ++i) add(tokens[i]);
@@ -117,7 +121,7 @@ report::JsonObject coverage_json(const AutomaticPairs& found) {
     each.set("token", token.token)
         .set("golden_folder", token.golden_round)
         .set("my_folder", token.actual_round)
-        .set("phase", std::string(token.is_prefill ? "prefill" : "decode"));
+        .set("phase", std::string(phase_of(token)));
     tokens.emplace_back(std::move(each));
   }
   report::JsonArray notes;
