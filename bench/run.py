@@ -202,6 +202,30 @@ def engine():
     subprocess.run(["rm", "-rf", WORK / "llama"], check=True)
 
 
+def goldens():
+    """Goldens of single operations against torch in float64, and a whole dump against a loop over its files."""
+    command = [sys.executable, ROOT / "bench/golden_bench.py"]
+    for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+        one = json.loads(line)
+        add(
+            f"golden of {one['operation']}, 4096 wide, 1024 tokens, float16, all cores",
+            f"{one['time']:.2f} of torch's time (spread {one['spread']:.2f}), {one['cpu_time']:.2f} of its CPU time",
+            "<= 1.50",
+            f"torch in float64 {one['torch'] * 1e3:.0f} ms",
+        )
+    folder = WORK / "opcheck"
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, ROOT / "bench/opcheck_bench.py", folder, ROOT / "build/bin"]
+    one = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    add(
+        f"`ait llm opcheck` of a dump of the engine, 12 layers, 768 wide, fp16, {one['outputs']} outputs, all cores",
+        f"{one['speed']:.1f} times as fast (spread {one['spread']:.1f}), in CPU time {one['cpu_speed']:.1f}",
+        ">= 3.0",
+        f"a loop in torch float64, {one['torch']:.1f} s",
+    )
+    subprocess.run(["rm", "-rf", folder], check=True)
+
+
 def make_dump(folder, rounds, layers=40, operations=20):
     """A dump of one rank with an empty file for each operation."""
     for round_ in range(rounds):
@@ -283,6 +307,7 @@ def main():
     recording()
     matching()
     engine()
+    goldens()
     print(f"{datetime.date.today()}, {machine()}\n\n{table()}")
     if options.write:
         page = ROOT / "docs/benchmarks.md"

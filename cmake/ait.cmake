@@ -7,7 +7,7 @@ target_compile_options(ait_warnings INTERFACE
   -Woverloaded-virtual -Wcast-align -Werror
   # g++ 12 sees overlapping copies in "text" + std::string where there are none (GCC bug 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-  # std::stable_sort of libstdc++ 12 calls what the same library calls deprecated, and clang says so.
+  # libstdc++'s own std::stable_sort calls what it has marked as deprecated, and clang tells its users of it.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
 
 # ait_library(name SOURCES a.cpp … [HEADERS a.h …] [DEPS lib …] [LINK third::party …])

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "capture/atb_dump.h"
 #include "capture/torch_dump.h"
 #include "dump/cpu_profiling.h"
 #include "dump/overflow_results.h"
@@ -17,7 +18,8 @@
 
 namespace ait::fuzz {
 
-// As the launcher reads it after a run, and as a comparison does.
+// As the launcher reads it after a run, and as a comparison does: that of a torch process, and that
+// of the launcher beside a dump of the library.
 inline int read_as_manifest(const uint8_t* data, size_t size) {
   InputFolder::with("torch_tensors/cpu_7/manifest.json", data, size);
   const InputFolder& folder = InputFolder::only();
@@ -25,6 +27,9 @@ inline int read_as_manifest(const uint8_t* data, size_t size) {
       dump::read_torch_run(folder.path(), {7}, std::filesystem::file_time_type::min()));
   folder.write("torch_tensors/cpu_7/0/root/output.pth", "x");
   static_cast<void>(capture::read_torch_dump(folder.path()));
+  InputFolder::with("manifest.json", data, size);
+  folder.write("tensors/0_7/0/0_Linear/after/outtensor0.bin", "x");
+  static_cast<void>(capture::read_atb_dump(folder.path()));
   return 0;
 }
 

@@ -1,6 +1,6 @@
 """Writes the first inputs of each fuzz target, as the original libraries make them, to fuzz/corpus/<target>.
 
-    python fuzz/make_seeds.py [FOLDER]        # needs numpy, torch and safetensors
+    python fuzz/make_seeds.py [FOLDER]        # needs numpy, torch, safetensors and protobuf
 
 Fuzzing grows a corpus from there and `-merge=1` thins it out again, so the committed files are not these alone.
 """
@@ -19,7 +19,8 @@ import safetensors.torch
 import torch
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(REPOSITORY / "tests" / "attacks"))
+sys.path[:0] = [str(REPOSITORY / "tests" / folder) for folder in ("attacks", "python")]
+import ge_files  # noqa: E402
 import hostile_rows as rows  # noqa: E402
 
 MAX_SEED_BYTES = 2048
@@ -206,6 +207,33 @@ def rows_seeds():
     yield "none", rows.store()
 
 
+def ge_dump_seeds():
+    matrix = np.arange(6, dtype=np.float16).reshape(2, 3)
+    image = np.arange(12, dtype=np.float32).reshape(1, 3, 2, 2)
+    stored = ge_files.Stored
+    yield "add", ge_files.encode("Add_1", [stored(matrix)] * 2, [stored(2 * matrix)])
+    yield "nz", ge_files.encode("MatMul_1", [], [ge_files.to_nz(matrix)])
+    yield "image", ge_files.encode("Conv_1", [], [ge_files.to_nc1hwc0(image, c0=4)])
+    yield "filter", ge_files.encode("Conv_1", [ge_files.to_fractal_z(image, c0=4, n0=4)])
+    yield "volume", ge_files.encode("Conv3D", [ge_files.to_ndc1hwc0(image[..., None], c0=4)])
+    yield "channels_last", ge_files.encode("X", [stored(image, format=ge_files.NHWC, logical=[1, 2, 3, 2])])
+    yield "bits", ge_files.encode("X", [stored(matrix, dtype=29, shape=[11], data=b"ab")], buffers=[b"l1"])
+    yield "hifloat8", ge_files.encode("X", [stored(matrix, dtype=33, shape=[3], data=b"abc")], spaces=[b"log"])
+    yield "half_bytes", ge_files.encode("X", [stored(matrix, dtype=28, shape=[1, 4], data=b"ab")])
+    yield "unknown_type", ge_files.encode("X", [stored(matrix, dtype=0), stored(matrix, dtype=13)])
+    yield "unpacked", ge_files.encode("X", [stored(matrix)], classes=ge_files.UNPACKED)
+    yield "cut", ge_files.encode("Add_1", [stored(matrix)])[:-5]
+
+
+def ge_text_seeds():
+    fx = "add_1-aten.add.Tensor.OUTPUT.0"
+    operations = [("Cast_1", "Cast", ["x:0"], [""]), ("Add_2", "Add", ["Cast_1:0", "x:-1", ""], [fx, ""])]
+    whole = ge_files.graph_text("graph_1", operations)
+    yield "graph", whole.encode()
+    yield "cut", whole[: len(whole) // 2].encode()
+    yield "lists", b'op: <>, op: { a: [1, {b: "]"}] [x.y]: 1; name: \'A\' "B" } # end'
+
+
 # What follows are files as runs have left them, made shorter by hand.
 
 
@@ -361,6 +389,8 @@ SEEDS = {
     "fuzz_safetensors": safetensors_seeds(),
     "fuzz_atb_bin": atb_bin_seeds(),
     "fuzz_statistics_csv": statistics_csv_seeds(),
+    "fuzz_ge_dump": ge_dump_seeds(),
+    "fuzz_ge_text": ge_text_seeds(),
     "fuzz_rows": rows_seeds(),
     "fuzz_topology": topology_seeds(),
     "fuzz_operation_table": operation_table_seeds(),

@@ -1,5 +1,5 @@
 // Everything that src/graph does with text of outside origin: a topology file, a reported graph, a
-// reported model and a table of operations. The replay of the corpus (tests/graph) includes it too.
+// reported model, a table of operations and the text of a graph. The replay of the corpus (tests/graph) includes it too.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "graph/atb_json.h"
 #include "graph/atb_reports.h"
+#include "graph/ge_text.h"
 #include "graph/onnx.h"
 
 namespace ait::fuzz {
@@ -59,6 +60,13 @@ inline int read_as_operation_table(const uint8_t* data, size_t size) {
       node.outputs.assign(1, "o");
     }
   }
+  return 0;
+}
+
+// The text of a compiled graph: it is read to its end or refused.
+inline int read_as_ge_text(const uint8_t* data, size_t size) {
+  const auto graph = graph::parse_ge_text({reinterpret_cast<const char*>(data), size});
+  if (graph && graph->operations.size() > size) std::abort();
   return 0;
 }
 

@@ -70,10 +70,10 @@ class Fields {
     return has(key) && json_[key].is_string() ? json_[key].get<std::string>() : std::string();
   }
   Fields inside(const char* key) const {
-    static const Json kNothing = Json::object();
+    static const Json nothing = Json::object();
     if (json_[key].is_object()) return {json_[key], error_, path_};
     wrong(key, "an object");
-    return {kNothing, error_, path_};
+    return {nothing, error_, path_};
   }
 
  private:

@@ -16,6 +16,9 @@
 #include "rows.h"
 
 NB_MODULE(_native, module) {
+  // What a host still holds when it ends, torch's compiler for example, is no leak to be told of on
+  // its stderr.
+  nanobind::set_leak_warnings(false);
   module.doc() =
       "Readers, writers and metrics of ait. Use ait_llm; this module's functions may change.";
   module.attr("__version__") = AIT_VERSION;

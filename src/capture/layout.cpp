@@ -5,6 +5,8 @@
 
 #include "capture/atb_dump.h"
 #include "capture/checkpoint.h"
+#include "capture/fx_tree.h"
+#include "capture/ge_tree.h"
 #include "capture/plain_folder.h"
 #include "capture/torch_dump.h"
 
@@ -24,6 +26,8 @@ constexpr std::array kLayouts = {
     Layout{"torch dump", RunKind::kOperations, true, is_torch_dump, read_as_run<read_torch_dump>},
     Layout{"acceleration library's dump", RunKind::kOperations, false, is_atb_dump,
            read_as_run<read_atb_dump>},
+    Layout{"FX dump", RunKind::kOperations, true, is_fx_tree, read_as_run<read_fx_tree>},
+    Layout{"GE dump", RunKind::kOperations, false, is_ge_tree, read_as_run<read_ge_tree>},
     Layout{"checkpoint", RunKind::kWeights, false, is_checkpoint, read_as_run<read_checkpoint>},
     Layout{"folder", RunKind::kFiles, false, is_plain_folder, read_as_run<read_plain_folder>},
 };

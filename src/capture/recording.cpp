@@ -15,14 +15,38 @@ std::string Slot::tensor() const {
   return name;
 }
 
-bool Recording::has(size_t rank, size_t round, uint32_t slot) const {
-  const auto found = kept.find(rank * rounds.size() + round);
-  if (found == kept.end()) return false;
-  const UnitContent wanted{slots[slot].unit, 0};
+namespace {
+
+// Which content has the unit of a slot in this round.
+std::optional<uint32_t> content_of(const Recording& recording, size_t rank, size_t round,
+                                   uint32_t slot) {
+  const auto found = recording.kept.find(rank * recording.rounds.size() + round);
+  if (found == recording.kept.end()) return std::nullopt;
+  const Recording::UnitContent wanted{recording.slots[slot].unit, 0};
   const auto at = std::lower_bound(found->second.begin(), found->second.end(), wanted);
-  if (at == found->second.end() || at->unit != wanted.unit) return false;
-  const std::vector<uint32_t>& content = contents[at->content];
-  return std::binary_search(content.begin(), content.end(), slot);
+  if (at == found->second.end() || at->unit != wanted.unit) return std::nullopt;
+  return at->content;
+}
+
+// "20240125/0/graph_1/1/0/Add.Add_2.44.6.1706596912161941", below the rank's folder; nothing where
+// the file is not there.
+std::string named_file(const Recording& recording, size_t rank, size_t round, uint32_t slot) {
+  const auto index = content_of(recording, rank, round, slot);
+  if (!index) return {};
+  const std::vector<uint32_t>& content = recording.contents[*index];
+  const auto place = std::lower_bound(content.begin(), content.end(), slot);
+  if (place == content.end() || *place != slot) return {};
+  const Recording::FileNames& names = recording.file_names[*index];
+  const uint32_t at = names.name_of[static_cast<size_t>(place - content.begin())];
+  return (names.folder.empty() ? "" : names.folder + "/") + (names.texts.c_str() + at);
+}
+
+}  // namespace
+
+bool Recording::has(size_t rank, size_t round, uint32_t slot) const {
+  const auto index = content_of(*this, rank, round, slot);
+  if (!index) return false;
+  return std::binary_search(contents[*index].begin(), contents[*index].end(), slot);
 }
 
 bool Recording::has_any(size_t rank, size_t round, uint32_t operation) const {
@@ -36,8 +60,13 @@ TensorRecord Recording::record(size_t rank, size_t round, uint32_t slot) const {
   const Operation& operation = operations[from.operation];
   TensorRecord out;
   out.path = ranks[rank].path + "/";
-  if (!rounds[round].empty()) out.path += rounds[round] + "/";
-  out.path += from.file;
+  if (!file_names.empty()) {
+    const std::string named = named_file(*this, rank, round, slot);
+    out.path += named.empty() ? from.file : named;
+  } else {
+    if (!rounds[round].empty()) out.path += rounds[round] + "/";
+    out.path += from.file;
+  }
   out.rank = ranks[rank].device;
   out.round = rounds[round];
   out.operation = operation.name;

@@ -1,5 +1,5 @@
 // A recorded run of operations: who there is, which tensors each of them had, and in which rounds
-// and on which ranks these were kept. Layouts: atb_dump.h, torch_dump.h.
+// and on which ranks these were kept. Layouts: atb_dump.h, torch_dump.h, ge_tree.h, fx_tree.h.
 //
 //   auto recording = read_atb_dump("ait_dump");
 //   if (!recording) return fail(recording.error());
@@ -41,6 +41,7 @@ struct Traits {
   enum class Rounds : uint8_t {
     kCalls,   // of the whole model: a round holds all that ran for a token
     kSetUps,  // of each operation: graphs for prefill and for decode count for themselves
+    kGraphs,  // of each compiled graph
   };
   // Where the sequences of a batch are.
   enum class Batch : uint8_t {
@@ -60,6 +61,15 @@ struct Traits {
   bool inputs_are_values = false;
 };
 
+// What a compiler was given, and made one of its own operations of, alone or with others: fused.
+struct SourceOperation {
+  std::string name;                  // "Add_2"; in an FX graph "add_1-aten.add.Tensor"
+  std::vector<std::string> sources;  // of each input, the operation and output it is: "Cast_9:0"
+  // Of each output, what the graph of the model calls it: "add_1-aten.add.Tensor.OUTPUT.0". Empty
+  // where it is none of that graph's.
+  std::vector<std::string> results;
+};
+
 struct Operation {
   std::string name;  // "2_Layer/0_LinearOperation", "root.model.layers.0"
   std::string type;  // "LinearOperation", "LlamaDecoderLayer"; empty where nobody says
@@ -72,6 +82,19 @@ struct Operation {
   // Names of tensors, as a topology says them; empty without one. Equal names are the same tensor.
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
+  // Of an operation of a compiled graph: what it does the work of, in order. Empty where the compiler
+  // put it in, or nobody says.
+  std::vector<SourceOperation> parts;
+  bool has_more_parts = false;  // which could not be told
+  bool is_copy = false;         // its outputs hold what its inputs do, in another type or order
+};
+
+// A graph that was compiled as a whole, so that its operations always run together.
+struct CompiledGraph {
+  std::string name;                // "graph_1"
+  std::optional<uint64_t> number;  // 1
+  uint32_t first = 0;              // its operations are [first, end)
+  uint32_t end = 0;
 };
 
 // One tensor of an operation, in whatever round.
@@ -113,6 +136,15 @@ struct Recording {
   std::vector<uint32_t> first_slot;               // of each operation, and one more at the end
   std::vector<std::string> models;                // topology files of models that were read
   std::vector<std::vector<uint64_t>> model_tops;  // of each of them: the ids of its operations
+  // Of a run of compiled graphs, each of which counts its own rounds: the graphs, which are units,
+  // and which of them ran after which.
+  std::vector<CompiledGraph> graphs;
+  struct Execution {
+    uint32_t graph;
+    uint32_t round;
+    bool operator==(const Execution&) const = default;
+  };
+  std::vector<Execution> executions;
   std::vector<Error> problems;
   Completeness completeness;
 
@@ -128,6 +160,14 @@ struct Recording {
   };
   std::vector<std::string> units;
   std::vector<std::vector<uint32_t>> contents;  // slots, sorted
+  // Where the names of files tell when they were written, and so differ from round to round: of each
+  // content, its files. Empty where slots name them.
+  struct FileNames {
+    std::string folder;
+    std::string texts;              // names, each ended by a NUL
+    std::vector<uint32_t> name_of;  // of each slot of the content, in its order: where in `texts`
+  };
+  std::vector<FileNames> file_names;
   // By rank * rounds.size() + round, sorted by unit; absent where a rank has no such round.
   std::unordered_map<uint64_t, std::vector<UnitContent>> kept;
 };

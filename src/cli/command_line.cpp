@@ -153,7 +153,8 @@ class Tree {
     const std::string shown = "`" + printable(word) + "`: ";
     if (word.starts_with('-')) {
       const std::string near = nearest(word.substr(0, word.find('=')), option_names(given()));
-      return shown + "no such option" + (near.empty() ? "" : "; did you mean `" + near + "`?");
+      return shown + "no such option" +
+             (near.empty() ? about_quotes() : "; did you mean `" + near + "`?");
     }
     const std::vector<std::string> below = command_names(given());
     if (below.empty()) return shown + "not expected here" + about_quotes();
@@ -170,10 +171,11 @@ class Tree {
     return text;
   }
 
-  // `--exec python3 run.py` without quotes leaves words over.
+  // `--exec python3 -m run` without quotes leaves words over.
   std::string about_quotes() const {
     const CLI::Option* exec = given().get_option_no_throw("--exec");
-    return exec == nullptr || exec->count() == 0
+    return exec == nullptr || exec->count() == 0 ||
+                   exec->results().front().find(' ') != std::string::npos
                ? ""
                : "; if it belongs to the command of --exec, put that whole command in quotes: "
                  "--exec \"python3 run.py\"";

@@ -1,11 +1,14 @@
 #include "cli/common_options.h"
 
+#include <string_view>
+
 #include "launch/command_words.h"
 
 namespace ait::cli {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+constexpr std::string_view kWideComma = "，";  // the documents' own
 
 }  // namespace
 
@@ -33,20 +36,24 @@ void add_threads(OptionSet& set, size_t& threads) {
                  "threads to compute with; all cores if not given");
 }
 
-std::vector<std::string> list_items(const std::vector<std::string>& words) {
-  constexpr std::string_view kWideComma = "，";
-  std::vector<std::string> out;
-  for (std::string word : words) {
-    for (size_t at; (at = word.find(kWideComma)) != std::string::npos;)
-      word.replace(at, kWideComma.size(), ",");
-    out.emplace_back();
-    for (const char c : word) {
-      if (c == ',' || c == ' ')
-        out.emplace_back();
-      else
-        out.back() += c;
-    }
+std::vector<std::string> list_elements(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  for (size_t at; (at = text.find(kWideComma)) != std::string::npos;)
+    text.replace(at, kWideComma.size(), ",");
+  std::vector<std::string> out(1);
+  bool after_blank = false;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\t';
+    if (c == ',' || (!blank && after_blank && !out.back().empty())) out.emplace_back();
+    if (c != ',' && !blank) out.back() += c;
+    after_blank = blank;
   }
+  return out;
+}
+
+std::vector<std::string> list_items(const std::vector<std::string>& words) {
+  std::vector<std::string> out = list_elements(words);
   std::erase(out, "");
   return out;
 }

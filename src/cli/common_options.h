@@ -15,7 +15,10 @@ void add_exec(OptionSet& set, std::string& exec);
 // Its words. kUsage, naming --exec.
 Result<std::vector<std::string>> understand_exec(const std::string& exec);
 
-// The items of a list that was typed with commas, the documents' own wide ones too, blanks or both.
+// The elements of a list that was typed with commas, the documents' own wide ones too, blanks or
+// both: "2, 3_1" and "2 3_1" are the same. Two commas in a row have an empty element between them.
+std::vector<std::string> list_elements(const std::vector<std::string>& words);
+// The same without empty ones.
 std::vector<std::string> list_items(const std::vector<std::string>& words);
 
 // --json, under the heading that is current.

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -8,16 +6,13 @@
 #include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/compare_many.h"
-#include "cli/elements.h"
 #include "cli/process_io.h"
 #include "cli/report_name.h"
 #include "compare/measure.h"
-#include "compare/non_finite.h"
 #include "match/pair_paths.h"
 #include "report/json.h"
-#include "report/number.h"
-#include "report/table.h"
 #include "report/utf8.h"
+#include "summary/one_pair.h"
 #include "tables/comparison.h"
 #include "tables/row_report.h"
 #include "tables/statistics.h"
@@ -26,111 +21,11 @@ namespace ait::cli {
 namespace {
 
 using compare::Row;
-using report::Align;
 using report::Cell;
 using report::ColumnGroup;
-using report::Table;
-using tables::ComparisonColumn;
 
-// The old tools' only output for a single pair, which scripts may look for: a Python dict.
-std::string old_result_line(const Row& row) {
-  std::string out = "Compared results: {";
-  for (const ComparisonColumn& column : tables::all_comparison_columns()) {
-    if (column.group != ColumnGroup::kMetric) continue;
-    const std::string text = column.text(row);
-    out += fmt::format("'{}': {}, ", column.name, text.empty() ? "''" : text);
-  }
-  // As Python would quote it: with " where the text holds a '.
-  const char quote = row.reason.find('\'') == std::string::npos ? '\'' : '"';
-  return out + fmt::format("'cmp_fail_reason': {0}{1}{0}}}", quote, printable(row.reason, 4096));
-}
-
-std::string metrics_table(const Row& row, bool extended, bool coloured) {
-  Table table({{"metric"}, {"value"}});
-  for (const ComparisonColumn* column : tables::comparison_columns(extended)) {
-    if (column->group == ColumnGroup::kSubject || column->group == ColumnGroup::kReason ||
-        column->group == ColumnGroup::kOrigin)
-      continue;
-    const std::string text = column->text(row);
-    table.add({std::string(column->name), text.empty() ? "-" : text});
-  }
-  return table.text(coloured);
-}
-
-std::string sides_table(const Row& row, bool coloured) {
-  Table table({{"side"},
-               {"dtype"},
-               {"shape"},
-               {"min", Align::kRight},
-               {"max", Align::kRight},
-               {"mean", Align::kRight},
-               {"nan", Align::kRight},
-               {"inf", Align::kRight}});
-  const auto add = [&](std::string_view side, std::string_view prefix) {
-    std::vector<std::string> cells = {std::string(side)};
-    for (const char* column :
-         {"_dtype", "_shape", "_min_value", "_max_value", "_mean_value", "_nan", "_inf"})
-      cells.push_back(tables::find_comparison_column(std::string(prefix) + column)->text(row));
-    table.add(std::move(cells));
-  };
-  add("golden", "golden");
-  add("my", "my");
-  return table.text(coloured);
-}
-
-// "[1, 0, 2] (flat index 14): golden 0.25, my 0.75". Complex numbers count as two.
-std::string place_text(const Tensor& golden, const Tensor& actual, size_t index) {
-  const bool complex = info(golden.dtype()).kind == DTypeKind::kComplex;
-  const size_t element = complex ? index / 2 : index;
-  const char* part = !complex ? "" : index % 2 == 0 ? ", real part" : ", imaginary part";
-  const auto text = [&](const Tensor& tensor) {
-    return element_text(tensor.dtype(), element_at(tensor.view(), element));
-  };
-  return fmt::format("{}{} (flat index {}): golden {}, my {}",
-                     coordinates_text(golden.shape(), element), part, index, text(golden),
-                     text(actual));
-}
-
-using Broken = std::optional<compare::NonFiniteDifference>;
-
-// How many values differ, and where most. Metrics leave out what is not finite, so it comes first.
-std::string differences_text(const Row& row, const Broken& broken, const compare::Content& golden,
-                             const compare::Content& actual) {
+std::string ending(const CompareOptions& options, const std::string& report_path) {
   std::string out;
-  if (broken)
-    out = fmt::format("{} of {} values are NaN or infinite on one side only; the first is at {}\n",
-                      broken->count, row.comparison->elements,
-                      place_text(*golden.tensor, *actual.tensor, broken->first_index));
-  const metrics::Comparison* c = compare::metrics_of(row);
-  if (c == nullptr) return out;
-  if (c->identical) return "Every element is identical.\n";
-  const size_t others = c->differing - (broken ? broken->count : 0);
-  if (others == 0)
-    return out +
-           (broken ? "Every other value is the same.\n" : "Every element has the same value.\n");
-  const std::string how_many =
-      broken ? fmt::format("{} other {}", others, others == 1 ? "value differs" : "values differ")
-             : fmt::format("{} of {} values differ", others, c->elements);
-  return out + fmt::format("{}; the largest difference is at {}\n", how_many,
-                           place_text(*golden.tensor, *actual.tensor, c->worst_index));
-}
-
-report::Json broken_json(const Broken& broken) {
-  if (!broken) return Cell();
-  report::JsonObject out;
-  return out.set("elements", uint64_t{broken->count})
-      .set("first_index", uint64_t{broken->first_index})
-      .set("golden", broken->golden)
-      .set("my", broken->actual);
-}
-
-std::string tables(const Row& row, const std::string& differences, const CompareOptions& options,
-                   const std::string& report_path) {
-  const bool coloured = stdout_is_colourful();
-  std::string out =
-      metrics_table(row, options.extended, coloured) + "\n" + sides_table(row, coloured) + "\n";
-  out += differences;
-  if (!row.reason.empty()) out += "Reason: " + report::visible(row.reason) + "\n";
   if (!report_path.empty()) out += "Report: " + report::visible(report_path) + "\n";
   out += options.output_folder.empty()
              ? "Next: add -o DIR to keep a csv report, or look at one side with: "
@@ -138,13 +33,13 @@ std::string tables(const Row& row, const std::string& differences, const Compare
   return out + "ait show " + report::visible(options.actual.path) + "\n";
 }
 
-std::string document(const Row& row, const Broken& broken, const CompareOptions& options,
+std::string document(const summary::PairResult& result, const CompareOptions& options,
                      const std::string& report_path, const std::vector<std::string>& hits) {
   report::JsonArray met;
   for (const std::string& hit : hits) met.emplace_back(hit);
   report::JsonObject root;
-  root.set("rows", report::JsonArray{report::column_json(report_columns(options), row)})
-      .set("non_finite", broken_json(broken))
+  root.set("rows", report::JsonArray{report::column_json(report_columns(options), result.row)})
+      .set("non_finite", summary::broken_json(result))
       .set("report", report_path.empty() ? Cell() : Cell(report_path))
       .set("fail_on_met", std::move(met));
   return report::Json(std::move(root)).text() + "\n";
@@ -196,24 +91,23 @@ int run_compare_one(const CompareOptions& options) {
   auto writer = begin_report(options);
   if (!writer) return report_error(writer.error());
 
-  Row row = compare::measure(golden, actual, measure_options(options));
+  summary::PairResult result = summary::measure_pair(*golden, *actual, measure_options(options));
+  Row& row = result.row;
   row.golden.records = record_of(options.golden.path);
   row.actual.records = record_of(options.actual.path);
-  log_debug(old_result_line(row));
+  log_debug(summary::old_result_line(row));
 
   std::vector<std::string> hits;
   for (const tables::Condition& condition : options.fail_on)
     if (tables::hits(condition, row)) hits.push_back(condition.text);
 
-  Broken broken;
-  if (row.comparison && compare::non_finite_differ(row))
-    broken = compare::find_non_finite_difference(*golden->tensor, *actual->tensor);
   const auto report_path = finish_report(*writer, row);
   const std::string path = report_path.value_or("");
   int status = hits.empty() ? kDone : kFailOnHit;
-  status = print(options.json
-                     ? document(row, broken, options, path, hits)
-                     : tables(row, differences_text(row, broken, *golden, *actual), options, path),
+  status = print(options.json ? document(result, options, path, hits)
+                              : summary::pair_text(result, *golden, *actual, options.extended,
+                                                   stdout_is_colourful()) +
+                                    ending(options, path),
                  status);
   if (!report_path) return report_error(report_path.error());
   for (const std::string& hit : hits) log_warning("--fail-on " + printable(hit) + " is met");

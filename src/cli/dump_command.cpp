@@ -2,10 +2,10 @@
 #include "cli/command.h"
 #include "cli/common_options.h"
 #include "cli/dump_options.h"
-#include "cli/dump_summary.h"
 #include "cli/process_io.h"
 #include "dump/dump.h"
 #include "dump/manifest.h"
+#include "summary/dump.h"
 
 namespace ait::cli {
 namespace {
@@ -18,7 +18,8 @@ class DumpCommand : public CommandOf<DumpOptions> {
     set.group("What");
     set.add_option("--probe", words_.probe, "PROBE",
                    "atb: the acceleration library; torch: the modules of a Python\n"
-                   "script, which need not be changed; atb if not given");
+                   "script, which need not be changed; fx: the graphs that such a\n"
+                   "script compiles with torch.compile; atb if not given");
     set.add_list("--type", words_.types, "TYPE...",
                  "what to record: model, layer, op, kernel, tensor,\n"
                  "cpu_profiling, onnx; tensor if not given");
@@ -69,11 +70,11 @@ class DumpCommand : public CommandOf<DumpOptions> {
     if (options_.json) plan->output = launch::Output::kToStandardError;
     for (const std::string& sentence : idle_options(what)) log_warning(sentence);
     const std::string obstacle = launch::obstacle_text(plan->program);
-    if (what.probe != dump::Probe::kTorch && !obstacle.empty()) log_warning(obstacle);
+    if (!dump::is_python(what.probe) && !obstacle.empty()) log_warning(obstacle);
     const GracefulStop stop;  // what the command is stopped with may come twice
     const auto outcome = dump::run(what, std::move(*plan));
     if (!outcome) return report_error(outcome.error());
-    print(options_.json ? dump::manifest_text(*outcome) : summary_text(*outcome));
+    print(options_.json ? dump::manifest_text(*outcome) : summary::dump_text(*outcome));
     return outcome->end.child.status();
   }
 

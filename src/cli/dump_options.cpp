@@ -17,7 +17,6 @@ constexpr std::string_view kTypes[] = {"model",  "layer",         "op",  "kernel
                                        "tensor", "cpu_profiling", "onnx"};
 // Upstream's list for operation names, which come from other people's code.
 constexpr std::string_view kNamePunctuation = "_\"'><=[])(,}{: /.~-";
-constexpr std::string_view kWideComma = "，";  // the documents' own
 
 Error wrong(std::string_view option) { return Error(ErrorCode::kUsage) << option << " "; }
 
@@ -33,26 +32,6 @@ std::string lower(std::string text) {
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
-  return out;
-}
-
-// The elements of a list that was typed with commas, blanks or both: "2, 3_1" and "2 3_1" are the
-// same. Two commas in a row have an empty element between them.
-std::vector<std::string> elements(const std::vector<std::string>& words) {
-  std::string text = joined(words);
-  for (size_t at; (at = text.find(kWideComma)) != std::string::npos;)
-    text.replace(at, kWideComma.size(), ",");
-  std::vector<std::string> out(1);
-  bool after_blank = false;
-  for (const char c : text) {
-    if (c == ',') {
-      out.emplace_back();
-    } else if (c != ' ' && c != '\t') {
-      if (after_blank && !out.back().empty()) out.emplace_back();
-      out.back() += c;
-    }
-    after_blank = c == ' ' || c == '\t';
-  }
   return out;
 }
 
@@ -74,7 +53,7 @@ bool is_id(std::string_view text) {
 
 Result<std::string> parse_ids(const std::vector<std::string>& words) {
   if (words.empty()) return std::string();
-  const auto list = elements(words);
+  const auto list = list_elements(words);
   if (!std::all_of(list.begin(), list.end(), is_id))
     return fail(wrong("-ids") << "'" << printable(joined(words))
                               << "' is not a legal string: give operation ids such as 2,3_1");
@@ -88,7 +67,7 @@ Result<std::vector<Rounds>> parse_rounds(const std::vector<std::string>& words) 
                              << ": give first and last round of each range, as in 1,3 or 3,5,7,7");
   };
   std::vector<int64_t> numbers;
-  for (const std::string& element : elements(words)) {
+  for (const std::string& element : list_elements(words)) {
     int64_t number = -1;
     const char* end = element.data() + element.size();
     const auto read = std::from_chars(element.data(), end, number);
@@ -109,7 +88,7 @@ Result<std::vector<Rounds>> parse_rounds(const std::vector<std::string>& words) 
 
 Result<std::string> parse_operation_names(const std::vector<std::string>& words) {
   if (words.empty()) return std::string();
-  const auto list = elements(words);
+  const auto list = list_elements(words);
   const auto is_name = [](const std::string& name) {
     return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
       return is_digit(c) || is_letter(c) || kNamePunctuation.find(c) != std::string_view::npos;
@@ -158,7 +137,7 @@ Result<std::vector<std::string>> parse_types(const std::vector<std::string>& wor
   const auto add = [&](const std::string& type) {
     if (std::find(out.begin(), out.end(), type) == out.end()) out.push_back(type);
   };
-  for (const std::string& type : elements(words)) {
+  for (const std::string& type : list_elements(words)) {
     if (std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes))
       return fail(wrong("--type") << "does not know '" << printable(type) << "', choose from "
                                   << kDumpTypes);
@@ -169,14 +148,16 @@ Result<std::vector<std::string>> parse_types(const std::vector<std::string>& wor
 }
 
 Result<Probe> parse_probe(const DumpWords& words) {
-  if (words.probe == "atb") return Probe::kAtb;
-  if (words.probe != "torch")
-    return fail(wrong("--probe") << "does not know '" << printable(words.probe)
-                                 << "', choose from atb, torch");
-  if (words.rest.record.dry_run)
-    return fail(wrong("--dry-run") << "counts tensors of the acceleration library; it cannot be "
-                                      "used with --probe torch");
-  return Probe::kTorch;
+  for (const Probe probe : {Probe::kAtb, Probe::kTorch, Probe::kFx}) {
+    if (words.probe != dump::name_of(probe)) continue;
+    if (dump::is_python(probe) && words.rest.record.dry_run)
+      return fail(wrong("--dry-run") << "counts tensors of the acceleration library; it cannot be "
+                                        "used with --probe "
+                                     << words.probe);
+    return probe;
+  }
+  return fail(wrong("--probe") << "does not know '" << printable(words.probe)
+                               << "', choose from atb, torch, fx");
 }
 
 }  // namespace
@@ -214,18 +195,21 @@ Result<DumpOptions> understand_dump(const DumpWords& words) {
 
 std::vector<std::string> idle_options(const dump::Options& options) {
   std::vector<std::string> out;
-  if (options.probe == Probe::kTorch) {
-    const std::pair<bool, const char*> of_atb[] = {{options.only_description, "-sd"},
-                                                   {!options.ids.empty(), "-ids"},
-                                                   {!options.children, "-child"},
-                                                   {options.time != 1, "-time"},
-                                                   {options.tiling, "-tiling"}};
+  if (dump::is_python(options.probe)) {
+    const bool fx = options.probe == Probe::kFx;
+    const std::string with =
+        " has no effect with --probe " + std::string(dump::name_of(options.probe));
+    const std::pair<bool, const char*> of_atb[] = {
+        {options.only_description, "-sd"}, {fx && options.part != 2, "-stp"},
+        {fx && options.device, "-device"}, {fx && !options.operation_name.empty(), "-opname"},
+        {!options.ids.empty(), "-ids"},    {!options.children, "-child"},
+        {options.time != 1, "-time"},      {options.tiling, "-tiling"}};
     for (const auto& [given, name] : of_atb)
-      if (given) out.push_back(std::string(name) + " has no effect with --probe torch");
+      if (given) out.push_back(name + with);
     for (const std::string& type : options.types)
-      if (type != "tensor" && type != "model" && type != "layer")
-        out.push_back("--type " + type + " has no effect with --probe torch");
-    if (!options.operation_name.empty() && !options.wants("tensor"))
+      if (type != "tensor" && (fx || (type != "model" && type != "layer")))
+        out.push_back("--type " + type + with);
+    if (!fx && !options.operation_name.empty() && !options.wants("tensor"))
       out.emplace_back("-opname has no effect without --type tensor");
     return out;
   }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include "base/log.h"
 #include "cli/command.h"
@@ -22,6 +23,17 @@ struct OpcheckOptions {
   std::string output_folder = ".";
   bool json = false;
 };
+
+// Goldens take and free megabytes for every operation. To give such memory back to the system and
+// take it again, cleared page by page, costs a fifth of the time.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int kLargestKept = 32 << 20;  // the most that is allowed
+  constexpr int kKept = 512 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, kLargestKept);
+  ::mallopt(M_TRIM_THRESHOLD, kKept);
+#endif
+}
 
 // What was asked for and holds, as an exit status.
 int status_of(const std::vector<opcheck::FailOn>& conditions, const opcheck::Summary& summary) {
@@ -69,6 +81,7 @@ int check(const OpcheckOptions& options, rerun::Runner* runner) {
 }
 
 int run_opcheck(const OpcheckOptions& options) {
+  keep_freed_memory();
   if (!options.request.rerun) return check(options, nullptr);
   const auto runner = rerun::Runner::start(options.request.library);
   if (!runner) return report_error(runner.error());

@@ -7,7 +7,6 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/common_options.h"
-#include "cli/elements.h"
 #include "cli/process_io.h"
 #include "metrics/compare.h"
 #include "report/chart.h"
@@ -15,6 +14,7 @@
 #include "report/number.h"
 #include "report/table.h"
 #include "report/utf8.h"
+#include "summary/elements.h"
 
 namespace ait::cli {
 namespace {
@@ -166,7 +166,7 @@ std::string values_text(const Entry& entry, const std::vector<Cell>& values) {
   std::string out;
   for (const Cell& value : values) {
     if (!out.empty()) out += ", ";
-    out += element_text(entry.tensor->dtype(), value);
+    out += summary::element_text(entry.tensor->dtype(), value);
   }
   if (values.size() < entry.tensor->elements()) out += ", …";
   return out;
@@ -215,7 +215,7 @@ int show_one(const ShowOptions& options, const TensorFile& file, size_t index) {
   }
   const TensorView view = entry.tensor->view();
   const Statistics& s = entry.statistics;
-  const std::vector<Cell> values = first_elements(view, options.values);
+  const std::vector<Cell> values = summary::first_elements(view, options.values);
   // The bins run from minimum to maximum, which have no place on a scale when they are NaN or
   // infinite.
   std::vector<size_t> counts;

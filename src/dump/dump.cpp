@@ -57,10 +57,7 @@ class Dump {
 
   Result<Outcome> run() {
     const std::time_t start = std::time(nullptr);
-    if (outcome_.options.probe == Probe::kTorch)
-      ask_torch_probe(outcome_.options, output_, plan_.environment);
-    else
-      ask_atb_probe(outcome_.options, output_, start, plan_.environment);
+    ask_probe(start);
     ask_for_determinism(outcome_.options, plan_.environment);
     auto end = run_recording(plan_, scratch_.path(), start);
     if (!end) return fail(end.error());
@@ -77,6 +74,18 @@ class Dump {
   }
 
  private:
+  void ask_probe(std::time_t start) {
+    const Options& options = outcome_.options;
+    switch (options.probe) {
+      case Probe::kAtb:
+        return ask_atb_probe(options, output_, start, plan_.environment);
+      case Probe::kTorch:
+        return ask_torch_probe(options, output_, plan_.environment);
+      case Probe::kFx:
+        return ask_fx_probe(options, output_, plan_.environment);
+    }
+  }
+
   // Processes that outlive the command and have not finished.
   bool somebody_records() const {
     const auto& processes = outcome_.end.run.processes;
@@ -115,7 +124,9 @@ class Dump {
     for (RecordedProcess& process : run.processes) {
       if (process.still_running) continue;
       if (!process.ended) repair(outcome_.dump, timestamp, process);
-      count_files(outcome_.dump, scratch_.path(), scratch_.made_at(), process);
+      // Files of compiled graphs do not tell which process wrote them.
+      if (outcome_.options.probe != Probe::kFx)
+        count_files(outcome_.dump, scratch_.path(), scratch_.made_at(), process);
     }
     finish_topologies();
     finish_profiling(timestamp);
@@ -200,7 +211,7 @@ Result<RecordingPlan> plan(const Options& options) {
   auto plan = plan_recording(options.command);
   if (!plan) return plan;
   if (auto placed =
-          options.probe == Probe::kTorch ? prepend_torch_startup(*plan) : preload_atb_probe(*plan);
+          is_python(options.probe) ? prepend_torch_startup(*plan) : preload_atb_probe(*plan);
       !placed)
     return fail(placed.error());
   return plan;

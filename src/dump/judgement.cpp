@@ -93,8 +93,12 @@ std::string why_no_tensor(const Options& options, const Ledger& counts) {
 
 std::string why_no_torch_tensor(const Options& options, const Ledger& counts) {
   if (counts.rounds_wanted == 0 && counts.rounds_asked > 0)
-    return fmt::format("no model was called in the rounds -er {}; the highest was round {}",
+    return fmt::format("no {} was called in the rounds -er {}; the highest was round {}",
+                       options.probe == Probe::kFx ? "compiled graph" : "model",
                        rounds_text(options.rounds), counts.highest_round);
+  if (options.probe == Probe::kFx)
+    return "graphs were called, but no tensor of theirs could be recorded; the manifest.json of "
+           "each rank in msit_fx_dump says more";
   if (!options.operation_name.empty())
     return fmt::format(
         "-opname {} is the beginning of no module's class; model_tree.json shows the classes",
@@ -104,17 +108,22 @@ std::string why_no_torch_tensor(const Options& options, const Ledger& counts) {
          "folder in torch_tensors says more";
 }
 
-std::string why_nobody_called_torch(const RecordingEnd& recording) {
+std::string why_nobody_called_torch(const Options& options, const RecordingEnd& recording) {
+  const bool fx = options.probe == Probe::kFx;
   if (!recording.run.still_running.empty())
     return fmt::format(
-        "the command has ended, but process {} that it started still runs and has called no torch "
-        "module yet; start what is to be recorded in the foreground",
-        recording.run.still_running.front());
-  std::string out = "no process of the command called a torch module";
+        "the command has ended, but process {} that it started still runs and has called no {} "
+        "yet; "
+        "start what is to be recorded in the foreground",
+        recording.run.still_running.front(), fx ? "compiled graph" : "torch module");
+  std::string out = std::string("no process of the command called a ") +
+                    (fx ? "graph of torch.compile" : "torch module");
   if (recording.child.status() != 0)
     out += ", and it " + end_text(recording.child) + " (see its own messages above)";
   return out +
-         ": does it run Python and import torch? Python started with -I, -E or -S does not look at "
+         (fx ? ": does it run Python and call torch.compile? Python"
+             : ": does it run Python and import torch? Python") +
+         " started with -I, -E or -S does not look at "
          "the recorder, and one that cannot import ait_llm has said so above";
 }
 
@@ -210,7 +219,7 @@ void judge(Outcome& outcome, const launch::Program& program,
   const Options& options = outcome.options;
   const RecordedRun& run = outcome.end.run;
   const Ledger counts = run.totals();
-  const bool torch = options.probe == Probe::kTorch;
+  const bool torch = is_python(options.probe);
   const bool counted =
       std::none_of(run.processes.begin(), run.processes.end(),
                    [](const RecordedProcess& each) { return each.no_ledger != 0; });
@@ -223,7 +232,7 @@ void judge(Outcome& outcome, const launch::Program& program,
     return;
   }
   if (run.processes.empty()) {
-    problems.push_back(torch ? why_nobody_called_torch(outcome.end)
+    problems.push_back(torch ? why_nobody_called_torch(options, outcome.end)
                              : why_nobody_called(program, outcome.end, atb()));
     return;
   }

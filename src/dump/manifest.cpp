@@ -39,7 +39,7 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json(Cell()) 
 
 JsonObject options_object(const Options& o) {
   JsonObject out;
-  return out.set("probe", std::string(o.probe == Probe::kTorch ? "torch" : "atb"))
+  return out.set("probe", std::string(name_of(o.probe)))
       .set("type", texts(o.types))
       .set("only_save_desc", o.only_description)
       .set("save_operation_ids", text_or_null(o.ids))

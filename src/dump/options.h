@@ -12,7 +12,17 @@ namespace ait::dump {
 
 using Rounds = std::pair<uint64_t, uint64_t>;  // first and last
 
-enum class Probe : uint8_t { kAtb, kTorch };
+enum class Probe : uint8_t {
+  kAtb,    // the acceleration library
+  kTorch,  // modules of torch
+  kFx,     // graphs that torch.compile compiles
+};
+
+// Whether it is a part of the Python package that records.
+constexpr bool is_python(Probe probe) { return probe != Probe::kAtb; }
+
+// "atb", "torch", "fx"
+std::string_view name_of(Probe probe);
 
 struct Options {
   std::vector<std::string> command;  // at least one word

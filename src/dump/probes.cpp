@@ -117,10 +117,11 @@ void ask_atb_probe(const Options& o, const std::string& output, std::time_t star
 Result<void> prepend_torch_startup(RecordingPlan& plan) {
   const std::string folder = find_startup(plan);
   if (folder.empty())
-    return fail(Error(ErrorCode::kNotFound)
-                << "--probe torch needs the Python package ait_llm, which was found neither beside "
-                   "this program nor by python3; install it into the command's Python, or name a "
-                   "Python that has it with AIT_PYTHON");
+    return fail(
+        Error(ErrorCode::kNotFound)
+        << "--probe torch and fx need the Python package ait_llm, which was found neither beside "
+           "this program nor by python3; install it into the command's Python, or name a "
+           "Python that has it with AIT_PYTHON");
   const auto path = plan.environment.get("PYTHONPATH");
   plan.environment.set("PYTHONPATH", path && !path->empty() ? folder + ":" + *path : folder);
   return {};
@@ -134,6 +135,11 @@ void ask_torch_probe(const Options& o, const std::string& output,
   if (!o.operation_name.empty()) environment.set("AIT_TORCH_MODULE_LIST", o.operation_name);
   if (o.device) environment.set("AIT_TORCH_DEVICE_ID", std::to_string(*o.device));
   if (o.seed) environment.set("AIT_TORCH_SEED", std::to_string(*o.seed));
+}
+
+void ask_fx_probe(const Options& o, const std::string& output, launch::Environment& environment) {
+  environment.set("AIT_FX_DUMP_PATH", output)
+      .set("AIT_FX_TOKEN_RANGE", o.wants("tensor") ? rounds_text(o.rounds) : kNoRound);
 }
 
 void ask_for_determinism(const Options& options, launch::Environment& environment) {

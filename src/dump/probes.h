@@ -19,6 +19,8 @@ void ask_atb_probe(const Options& options, const std::string& output, std::time_
 // ait_llm, which is looked for in the Python that the command names, in $AIT_PYTHON or python3, and
 // beside this program.
 Result<void> prepend_torch_startup(RecordingPlan& plan);
+void ask_fx_probe(const Options& options, const std::string& output,
+                  launch::Environment& environment);
 void ask_torch_probe(const Options& options, const std::string& output,
                      launch::Environment& environment);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "formats/atb_bin.h"
+#include "formats/ge_dump.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "formats/raw.h"
@@ -24,6 +25,7 @@ constexpr std::array kFormats = {
     Format{"safetensors", safetensors::sniff, safetensors::open},
     Format{"ATB .bin", atb_bin::sniff, atb_bin::open},
     Format{"statistics.csv", statistics_csv::sniff, statistics_csv::open, false},
+    Format{"GE dump", ge_dump::sniff, ge_dump::open},
     Format{"torch before 1.6", torch_legacy::sniff, torch_legacy::open},
 };
 

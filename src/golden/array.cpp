@@ -44,9 +44,7 @@ Array read_array(const TensorView& view) {
   parallel_for((view.elements + kAtOnce - 1) / kAtOnce, 0, [&](size_t part) {
     const size_t first = part * kAtOnce;
     const size_t count = std::min(kAtOnce, view.elements - first);
-    std::vector<double> some;
-    metrics::read_elements(view, first, count, some);
-    std::copy_n(some.begin(), count, array.data.begin() + static_cast<ptrdiff_t>(first));
+    metrics::read_elements(view, first, count, array.data.data() + first);
   });
   return array;
 }

@@ -42,6 +42,9 @@ Array read_array(const TensorView& view);
 // is 1 and `stored` has four dimensions of which the first is 1.
 Array from_fractal(const Array& stored, size_t rows, size_t columns);
 
+inline constexpr size_t kFractalRows = 16;
+inline size_t fractal_width(DType dtype) { return size_bytes(dtype) == 1 ? 32 : 16; }
+
 // Where element (row, column) of one such matrix lies.
 constexpr size_t fractal_offset(size_t row, size_t column, size_t stored_rows, size_t width) {
   return (column / width * stored_rows + row) * width + column % width;

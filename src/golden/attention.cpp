@@ -16,9 +16,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Of the functions of float32 libraries, as in task.cpp: exp, and the division in the end.
-constexpr double kFunctionUnits = 4;
-
 // Rows that are computed together: the scores of so many numbers stay in the second-level cache,
 // and where rows see different keys few enough that little is computed in vain.
 constexpr size_t kBlockScores = size_t{1} << 18;
@@ -262,7 +259,7 @@ struct Scratch {
   Panels keys;
   Panels values;
   Panels squares;
-  std::vector<double> tiles, queries, scores, noises, sums, square_sums;
+  std::vector<double> queries, scores, noises, sums, square_sums;
   std::vector<Row> rows;
   std::vector<RowSums> row_sums;
 };
@@ -302,15 +299,11 @@ void attend_block(const Sequence& sequence, size_t key_head, size_t first, size_
   seen.first = seen.first / kGroupKeys * kGroupKeys;
   const size_t count = seen.count();
   const size_t groups = groups_of(count);
-  const auto part = [&](Matrix m) {
-    m.data += seen.first * m.row_step;
-    m.rows = count;
-    return m;
-  };
+  const auto part = [&](const Matrix& m) { return part_of(m, seen.first, count, 0, m.columns); };
   const bool prefix = laid_out && seen.first == 0;
   double* scores = at_least(scratch.scores, rows * count);
   if (prefix)
-    scratch.keys.multiply(row_major(queries, rows, size), count, scratch.tiles, scores);
+    scratch.keys.multiply(row_major(queries, rows, size), count, true, scores, count);
   else
     multiply(row_major(queries, rows, size), transposed(part(keys.keys)), scores, 1);
   double* noises = at_least(scratch.noises, rows * groups);
@@ -330,8 +323,8 @@ void attend_block(const Sequence& sequence, size_t key_head, size_t first, size_
   double* sums = at_least(scratch.sums, rows * value_size);
   double* squares = at_least(scratch.square_sums, rows * value_size);
   if (prefix) {
-    scratch.values.multiply(weights, value_size, scratch.tiles, sums);
-    scratch.squares.multiply(noise_rows, value_size, scratch.tiles, squares);
+    scratch.values.multiply(weights, value_size, true, sums, value_size);
+    scratch.squares.multiply(noise_rows, value_size, true, squares, value_size);
   } else {
     multiply(weights, part(keys.values), sums, 1);
     const double* own = keys.squares.data() + seen.first / kGroupKeys * value_size;
@@ -402,12 +395,9 @@ Matrix HeadRows::head(size_t index, std::vector<double>& read) const {
   // As many rows at a time as lie in one piece.
   const size_t together = row_step == size ? std::max<size_t>(1, rows) : 1;
   const TensorView view = task->tensor(input).view();
-  std::vector<double> piece;
-  for (size_t row = 0; row < rows; row += together) {
+  for (size_t row = 0; row < rows; row += together)
     metrics::read_elements(view, first + row * row_step + index * head_step, together * size,
-                           piece);
-    std::copy_n(piece.begin(), together * size, read.begin() + static_cast<ptrdiff_t>(row * size));
-  }
+                           read.data() + row * size);
   return row_major(read.data(), rows, size);
 }
 
@@ -450,15 +440,16 @@ std::vector<HiddenRow> attend(const Task& task, const Sequence& sequence, const 
   return hidden;
 }
 
-size_t attend_room(const Task& task, const Sequence& sequence, size_t queries, size_t keys) {
+Result<void> make_attend_room(Task& task, const Sequence& sequence, size_t queries, size_t keys) {
   const size_t threads = task.limits().threads == 0 ? available_threads() : task.limits().threads;
   const size_t group_rows = queries * (sequence.queries.heads / sequence.keys.heads);
   const size_t rows = std::min(block_rows(keys), group_rows);
   const size_t size = sequence.queries.size;
   const size_t value_size = sequence.values.size;
   // Keys and values twice, as they are and laid out.
-  return threads * (3 * keys * (size + value_size) + group_rows * size +
-                    rows * (2 * keys + 2 * size + 4 * value_size));
+  const size_t each = 3 * keys * (size + value_size) + group_rows * size +
+                      rows * (2 * keys + 2 * size + 4 * value_size);
+  return task.make_room(each, threads);
 }
 
 }  // namespace ait::golden

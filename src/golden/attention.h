@@ -111,7 +111,8 @@ struct HiddenRow {
 std::vector<HiddenRow> attend(const Task& task, const Sequence& sequence, const Place& place,
                               size_t threads);
 
-// Doubles that attend() needs for itself at most, where sequences have no more queries and keys.
-size_t attend_room(const Task& task, const Sequence& sequence, size_t queries, size_t keys);
+// Asks the task for what attend() needs for itself at most, where sequences have no more queries
+// and keys.
+Result<void> make_attend_room(Task& task, const Sequence& sequence, size_t queries, size_t keys);
 
 }  // namespace ait::golden

@@ -14,8 +14,15 @@ Error no_rows(const Task& task, std::string_view name, size_t heads) {
                             " has no rows of " + std::to_string(heads) + " heads");
 }
 
-// The width of a piece of FRACTAL_NZ.
-size_t piece_width(DType dtype) { return size_bytes(dtype) == 1 ? 32 : 16; }
+HeadRows rows_in(const TokenLayout& layout, size_t count) {
+  HeadRows rows;
+  rows.rows = count;
+  rows.heads = layout.heads;
+  rows.size = layout.size;
+  rows.row_step = layout.row_step();
+  rows.head_step = layout.head_step();
+  return rows;
+}
 
 }  // namespace
 
@@ -48,12 +55,7 @@ Result<TokenLayout> token_layout(const Task& task, std::string_view name, size_t
 
 HeadRows rows_of(const Task& task, std::string_view input, const TokenLayout& layout,
                  size_t sequence, size_t start, size_t count) {
-  HeadRows rows;
-  rows.rows = count;
-  rows.heads = layout.heads;
-  rows.size = layout.size;
-  rows.row_step = layout.row_step();
-  rows.head_step = layout.head_step();
+  HeadRows rows = rows_in(layout, count);
   rows.task = &task;
   rows.input = input;
   rows.first = layout.offset(sequence, start);
@@ -62,12 +64,7 @@ HeadRows rows_of(const Task& task, std::string_view input, const TokenLayout& la
 
 HeadRows rows_of(const Array& tokens, const TokenLayout& layout, size_t sequence, size_t start,
                  size_t count) {
-  HeadRows rows;
-  rows.rows = count;
-  rows.heads = layout.heads;
-  rows.size = layout.size;
-  rows.row_step = layout.row_step();
-  rows.head_step = layout.head_step();
+  HeadRows rows = rows_in(layout, count);
   rows.data = tokens.data.data() + layout.offset(sequence, start);
   return rows;
 }
@@ -106,7 +103,7 @@ CachedRows join_heads(const HeadRows& a, const HeadRows& b, const std::vector<do
 Result<Cache> Cache::of_blocks(Task& task, std::string_view name, size_t heads, size_t size,
                                const Known& known) {
   const Shape& shape = task.shape(name);
-  const size_t width = piece_width(task.dtype(name));
+  const size_t width = fractal_width(task.dtype(name));
   const bool four = shape.size() == 4;
   const bool by_rows = four && dim(shape, 2) == heads && dim(shape, 3) == size;
   const bool by_heads = four && dim(shape, 1) == heads && dim(shape, 3) == size;
@@ -115,7 +112,7 @@ Result<Cache> Cache::of_blocks(Task& task, std::string_view name, size_t heads, 
   if (pieces && by_rows && !by_pieces) {  // the dimensions are those of what it stands for
     auto cache = of_order(task, name, heads, Order::kRows);
     if (!cache) return cache;
-    if (cache->page_rows_ % 16 != 0 || heads * size % width != 0)
+    if (cache->page_rows_ % kFractalRows != 0 || heads * size % width != 0)
       return fail(task.no_golden(std::string(name) + " in FRACTAL_NZ of shape " +
                                  shape_text(shape) + ", which leaves out its padding"));
     cache->order_ = Order::kPieces;
@@ -162,7 +159,7 @@ Result<Cache> Cache::of_blocks_like(const Task& task, std::string_view name, con
 Result<Cache> Cache::of_order(const Task& task, std::string_view name, size_t heads, Order order) {
   Cache cache(task, name);
   cache.heads_ = heads;
-  cache.width_ = piece_width(task.dtype(name));
+  cache.width_ = fractal_width(task.dtype(name));
   cache.order_ = order;
   const Shape& shape = task.shape(name);
   const size_t rank = shape.size();
@@ -185,7 +182,7 @@ Result<Cache> Cache::of_layers(Task& task, std::string_view name, size_t heads, 
                                const Dense& dense) {
   Cache cache(task, name);
   cache.heads_ = heads;
-  cache.width_ = piece_width(task.dtype(name));
+  cache.width_ = fractal_width(task.dtype(name));
   cache.pages_ = dense.sequences;
   const Shape& shape = task.shape(name);
   const size_t rank = shape.size();
@@ -249,12 +246,9 @@ void Cache::append(size_t page, size_t first, size_t count, CachedRows& rows) co
   rows.rows += count;
   rows.data.resize(rows.rows * row_elements);
   double* out = rows.data.data() + old * row_elements;
+  if (order_ == Order::kRows)
+    return task_->read(name_, page_start + first * row_elements, count * row_elements, out);
   std::vector<double> read;
-  if (order_ == Order::kRows) {
-    task_->read(name_, page_start + first * row_elements, count * row_elements, read);
-    std::copy_n(read.begin(), count * row_elements, out);
-    return;
-  }
   // Stretches of `width` numbers, all rows of one after all rows of another.
   const size_t width = order_ == Order::kHeads ? size_ : width_;
   for (size_t stretch = 0; stretch < row_elements / width; ++stretch) {
@@ -296,20 +290,6 @@ Result<CachedRows> read_blocks(const Task& task, const Cache& cache, const Block
     cache.append(static_cast<size_t>(block), 0, std::min(block_rows, count - row), rows);
   }
   return rows;
-}
-
-Result<std::vector<size_t>> sequence_lengths(const Task& task, std::string_view name) {
-  const auto numbers = whole_numbers(task, name);
-  if (!numbers) return fail(numbers.error());
-  std::vector<size_t> out;
-  out.reserve(numbers->size());
-  for (const int64_t number : *numbers) {
-    if (number < 0)
-      return fail(task.contradiction(std::string(name) + " has the negative element " +
-                                     std::to_string(number)));
-    out.push_back(static_cast<size_t>(number));
-  }
-  return out;
 }
 
 }  // namespace ait::golden

@@ -119,7 +119,4 @@ Result<BlockTable> block_table(const Task& task, std::string_view name, size_t s
 Result<CachedRows> read_blocks(const Task& task, const Cache& cache, const BlockTable& table,
                                size_t sequence, size_t count);
 
-// Lengths of sequences: none is negative.
-Result<std::vector<size_t>> sequence_lengths(const Task& task, std::string_view name);
-
 }  // namespace ait::golden

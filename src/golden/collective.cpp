@@ -212,6 +212,18 @@ Result<Expected> quantised_all_reduce(Task& task, const Group& group, bool per_c
   return task.give({std::move(out)});
 }
 
+// The x of the rank that a parameter names.
+Result<Output> x_of_rank(Task& task, const Group& group, std::string_view key) {
+  const int64_t rank = task.param().integer(key, 0);
+  if (rank < 0 || rank >= static_cast<int64_t>(group.size))
+    return fail(task.contradiction("there is no rank " + std::to_string(rank) + " of " +
+                                   std::to_string(group.size)));
+  if (auto given = take(task, group, static_cast<size_t>(rank), {"x"}); !given)
+    return fail(given.error());
+  Array x = task.values("x");
+  return exact_output(std::move(x.shape), std::move(x.data));
+}
+
 }  // namespace
 
 Result<Group> read_group(Task& task) {
@@ -316,16 +328,10 @@ Result<Expected> all_reduce(Task& task) {
 Result<Expected> broadcast(Task& task) {
   const auto group = read_group(task);
   if (!group) return fail(group.error());
-  const int64_t root = task.param().integer("rankRoot", 0);
-  if (root < 0 || root >= static_cast<int64_t>(group->size))
-    return fail(task.contradiction("there is no rank " + std::to_string(root) + " of " +
-                                   std::to_string(group->size)));
-  if (auto given = take(task, *group, static_cast<size_t>(root), {"x"}); !given)
-    return fail(given.error());
-  Array x = task.values("x");
-  Output out = exact_output(std::move(x.shape), std::move(x.data));
-  out.written_input = 0;
-  return task.give({std::move(out)});
+  auto out = x_of_rank(task, *group, "rankRoot");
+  if (!out) return fail(out.error());
+  out->written_input = 0;
+  return task.give({std::move(*out)});
 }
 
 std::vector<size_t> changed_by_broadcast(graph::AtbParam&) { return {0}; }
@@ -475,14 +481,9 @@ Result<Expected> send(Task& task) {
 Result<Expected> recv(Task& task) {
   const auto group = read_group(task);
   if (!group) return fail(group.error());
-  const int64_t source = task.param().integer("srcRank", 0);
-  if (source < 0 || source >= static_cast<int64_t>(group->size))
-    return fail(task.contradiction("there is no rank " + std::to_string(source) + " of " +
-                                   std::to_string(group->size)));
-  if (auto given = take(task, *group, static_cast<size_t>(source), {"x"}); !given)
-    return fail(given.error());
-  Array x = task.values("x");
-  return task.give({exact_output(std::move(x.shape), std::move(x.data))});
+  auto out = x_of_rank(task, *group, "srcRank");
+  if (!out) return fail(out.error());
+  return task.give({std::move(*out)});
 }
 
 }  // namespace ait::golden

@@ -10,8 +10,6 @@ namespace {
 
 using graph::ElewiseType;
 
-bool is_integer(DType dtype) { return info(dtype).kind == DTypeKind::kInteger; }
-
 // One number of one input.
 Result<Expected> unary(Task& task, double (*function)(double), bool exact) {
   if (auto given = task.takes({"x"}); !given) return fail(given.error());
@@ -23,8 +21,8 @@ Result<Expected> unary(Task& task, double (*function)(double), bool exact) {
 
 // One number of two inputs, broadcast against each other. What is lost of sums is relative to their
 // terms.
-Result<Expected> binary(Task& task, const std::function<double(double, double)>& function,
-                        bool is_sum, bool exact) {
+template <typename Function>
+Result<Expected> binary(Task& task, const Function& function, bool is_sum, bool exact) {
   if (auto given = task.takes({"x", "y"}); !given) return fail(given.error());
   const Array a = task.values("x");
   const Array b = task.values("y");
@@ -39,10 +37,9 @@ Result<Expected> binary(Task& task, const std::function<double(double, double)>&
   const Array y = broadcast_to(b, *shape);
   std::vector<double> out(x.elements());
   std::vector<double> magnitudes(is_sum ? x.elements() : 0);
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = function(x.data[i], y.data[i]);
-    if (is_sum) magnitudes[i] = std::max(std::abs(x.data[i]), std::abs(y.data[i]));
-  }
+  for (size_t i = 0; i < out.size(); ++i) out[i] = function(x.data[i], y.data[i]);
+  for (size_t i = 0; i < magnitudes.size(); ++i)
+    magnitudes[i] = std::max(std::abs(x.data[i]), std::abs(y.data[i]));
   if (exact || (is_integer(task.dtype("x")) && is_integer(task.dtype("y"))))
     return task.give({exact_output(*shape, std::move(out))});
   return task.give({function_output(*shape, std::move(out), magnitudes)});
@@ -94,8 +91,9 @@ Result<Expected> quant(Task& task) {
   return task.give({int8_output(x.shape, std::move(x.data), std::move(slack))});
 }
 
-// A scale, and maybe an offset, that is broadcast against x.
+// A scale, or an offset, that is broadcast against x. No elements where it is missing.
 Result<Array> along(Task& task, std::string_view name, const Shape& shape) {
+  if (!task.has(name)) return Array();
   const Array given = task.values(name);
   const auto common = broadcast_shape(given.shape, shape);
   if (!common || *common != shape)
@@ -110,18 +108,14 @@ Result<Expected> quant_per_channel(Task& task) {
   Array x = task.values("x");
   const auto scale = along(task, "scale", x.shape);
   if (!scale) return fail(scale.error());
-  Array offset;
-  if (task.has("offset")) {
-    auto found = along(task, "offset", x.shape);
-    if (!found) return fail(found.error());
-    offset = std::move(*found);
-  }
+  const auto offset = along(task, "offset", x.shape);
+  if (!offset) return fail(offset.error());
   const DType type = task.dtype("x");
   std::vector<double> slack;
   slack.reserve(x.elements());
   for (size_t i = 0; i < x.elements(); ++i) {
     const double quotient = x.data[i] / scale->data[i];
-    x.data[i] = quotient + (offset.data.empty() ? 0 : offset.data[i]);
+    x.data[i] = quotient + (offset->data.empty() ? 0 : offset->data[i]);
     // The library works in the type of x.
     slack.push_back(half_step(type, quotient) + half_step(type, x.data[i]));
   }
@@ -133,15 +127,11 @@ Result<Expected> dequant_per_channel(Task& task) {
   Array y = task.values("y");
   const auto scale = along(task, "scale", y.shape);
   if (!scale) return fail(scale.error());
-  Array offset;
-  if (task.has("offset")) {
-    auto found = along(task, "offset", y.shape);
-    if (!found) return fail(found.error());
-    offset = std::move(*found);
-  }
+  const auto offset = along(task, "offset", y.shape);
+  if (!offset) return fail(offset.error());
   constexpr double kLargestHalf = 65504;
   for (size_t i = 0; i < y.elements(); ++i) {
-    const double steps = y.data[i] - (offset.data.empty() ? 0 : offset.data[i]);
+    const double steps = y.data[i] - (offset->data.empty() ? 0 : offset->data[i]);
     y.data[i] =
         std::clamp(round_to(DType::kFloat16, steps) * round_to(DType::kFloat16, scale->data[i]),
                    -kLargestHalf, kLargestHalf);

@@ -177,11 +177,11 @@ Result<Expected> attend_to_caches(Task& task, const Keys& keys) {
   if (keys.with_status) names.emplace_back("maskUseStatus");
   if (auto given = task.takes(names); !given) return fail(given.error());
 
-  auto key_counts = sequence_lengths(task, "contextLens");
+  auto key_counts = lengths(task, "contextLens");
   if (!key_counts) return fail(key_counts.error());
   std::vector<size_t> query_counts(key_counts->size(), 1);
   if (keys.several_queries()) {
-    auto counts = sequence_lengths(task, "qSeqLen");
+    auto counts = lengths(task, "qSeqLen");
     if (!counts) return fail(counts.error());
     query_counts = std::move(*counts);
   }
@@ -245,9 +245,7 @@ Result<Expected> attend_to_caches(Task& task, const Keys& keys) {
                                  2 * base.queries.size);
       !room)
     return fail(room.error());
-  if (auto room =
-          task.make_room(attend_room(task, base, batch->most_queries(), batch->most_keys()));
-      !room)
+  if (auto room = make_attend_room(task, base, batch->most_queries(), batch->most_keys()); !room)
     return fail(room.error());
 
   std::vector<std::vector<HiddenRow>> hidden(count);
@@ -303,9 +301,9 @@ Result<Expected> attend_to_given(Task& task, const Keys& keys) {
           {"~query", "~queryRope", "~key", "~keyRope", "~value", "qSeqLen", "kvSeqLen", "?mask"});
       !given)
     return fail(given.error());
-  auto query_counts = sequence_lengths(task, "qSeqLen");
+  auto query_counts = lengths(task, "qSeqLen");
   if (!query_counts) return fail(query_counts.error());
-  auto key_counts = sequence_lengths(task, "kvSeqLen");
+  auto key_counts = lengths(task, "kvSeqLen");
   if (!key_counts) return fail(key_counts.error());
   const size_t count = query_counts->size();
   const auto layout = split_queries(task, "query", "queryRope", keys.heads, count);
@@ -343,9 +341,7 @@ Result<Expected> attend_to_given(Task& task, const Keys& keys) {
   base.values.size = value->size;
   const size_t joined_rows = batch->most_queries() * keys.heads + batch->most_keys() * key->heads;
   if (auto room = task.make_room(joined_rows, base.queries.size); !room) return fail(room.error());
-  if (auto room =
-          task.make_room(attend_room(task, base, batch->most_queries(), batch->most_keys()));
-      !room)
+  if (auto room = make_attend_room(task, base, batch->most_queries(), batch->most_keys()); !room)
     return fail(room.error());
 
   std::vector<std::vector<HiddenRow>> hidden(count);

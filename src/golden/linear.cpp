@@ -11,8 +11,6 @@ namespace {
 
 using graph::LinearQuantMode;
 
-bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-
 // A tensor of one number may have no dimension.
 size_t last_dim(const Shape& shape) {
   return shape.empty() ? 1 : static_cast<size_t>(shape.back());
@@ -34,12 +32,6 @@ Result<Product> read_product(Task& task, ProductMode mode, bool turn_weight) {
   const auto weight = read_weight(task, "weight", turn_weight, *depth, columns_of(task));
   if (!weight) return fail(weight.error());
   return product_of(task, x, *weight, mode);
-}
-
-Output output_of(Product product) {
-  Output out = exact_output(std::move(product.shape), std::move(product.values));
-  out.slack = std::move(product.slack);
-  return out;
 }
 
 // How far the rounded values of two numbers may be apart that differ by `slack`.
@@ -112,7 +104,7 @@ Result<Output> add_accumulator(Task& task, Product product) {
 
 Result<Expected> float_linear(Task& task, const ProductMode& mode, bool turn_weight, bool has_bias,
                               bool accumulates) {
-  std::vector<std::string_view> names = {"x", "weight"};
+  std::vector<std::string_view> names = {"x", "~weight"};
   if (has_bias) names.emplace_back("bias");
   if (accumulates) names.emplace_back("accum");
   if (auto given = task.takes(names); !given) return fail(given.error());
@@ -133,7 +125,7 @@ Result<Expected> float_linear(Task& task, const ProductMode& mode, bool turn_wei
 // makes a real one.
 Result<Expected> quantised_linear(Task& task, ProductMode mode, bool turn_weight, bool has_bias,
                                   bool per_token) {
-  std::vector<std::string_view> names = {"x", "weight"};
+  std::vector<std::string_view> names = {"x", "~weight"};
   if (has_bias) names.emplace_back("bias");
   names.emplace_back("deqScale");
   if (per_token) names.emplace_back("perTokenScale");
@@ -215,7 +207,7 @@ Result<Expected> linear_sparse(Task& task) {
   ProductMode mode;
   mode.turn_x = task.param().flag("transposeA", false);
   const bool turn_weight = task.param().flag("transposeB", true);
-  if (auto given = task.takes({"x", "weight", "bias", "deqScale", "?idx"}); !given)
+  if (auto given = task.takes({"x", "~weight", "bias", "deqScale", "?idx"}); !given)
     return fail(given.error());
   // How a weight is compressed is not known; one that has all its elements is not.
   const Shape& x = task.shape("x");

@@ -50,7 +50,7 @@ Result<Keys> read_keys(Task& task) {
       return fail(task.contradiction("quantGroupSize is " + std::to_string(group_rows)));
     keys.group_rows = static_cast<size_t>(group_rows);
   }
-  keys.names = {"x", "weight"};
+  keys.names = {"x", "~weight"};
   if (quantised) keys.names.insert(keys.names.end(), {"?bias", "scale"});
   if (keys.has_residual) keys.names.emplace_back("residual");
   if (keys.quant == ParallelQuantType::kPerToken) keys.names.emplace_back("perTokenScale");
@@ -156,8 +156,9 @@ Result<Share> product_of_rank(Task& task, const Keys& keys, const Array& x) {
     return fail(
         task.no_golden("quantType PER_TOKEN with x of type " + std::string(name(task.dtype("x")))));
   const auto multiply = [&](const std::vector<double>& scale) -> Result<Product> {
-    if (auto room = task.make_room(weight->data.size()); !room) return fail(room.error());
-    const auto real = make_real(task, keys, *weight, scale);
+    auto copy = in_memory(task, *weight);
+    if (!copy) return fail(copy.error());
+    const auto real = make_real(task, keys, std::move(*copy), scale);
     if (!real) return fail(real.error());
     return product_of(task, x, *real, {});
   };
@@ -250,8 +251,7 @@ Result<Output> finish(Task& task, const Keys& keys, Share part) {
       if (!part.cut.empty()) part.cut[i] += residual.data[i];
     }
   }
-  Output out = exact_output(std::move(product.shape), std::move(product.values));
-  out.slack = std::move(product.slack);
+  Output out = output_of(std::move(product));
   if (!part.cut.empty()) {
     out.form = kWholeScales;
     out.forms.push_back({std::string(kCutScales), std::move(part.cut)});

@@ -5,24 +5,11 @@
 #include <cmath>
 
 #include "base/parallel.h"
+#include "golden/product_slack.h"
 #include "golden/rounding.h"
 
 namespace ait::golden {
 namespace {
-
-size_t fractal_width(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-    case DType::kBFloat16:
-      return 16;
-    case DType::kInt8:
-      return 32;
-    default:
-      return 0;
-  }
-}
-
-constexpr size_t kFractalRows = 16;
 
 bool fills(size_t stored, size_t wanted, size_t multiple) {
   return stored >= wanted && stored - wanted < multiple && stored % multiple == 0;
@@ -30,10 +17,12 @@ bool fills(size_t stored, size_t wanted, size_t multiple) {
 
 Result<Weight> read_fractal(Task& task, std::string_view name, bool turned, size_t depth,
                             std::optional<size_t> columns) {
-  const size_t width = fractal_width(task.dtype(name));
-  if (width == 0)
-    return fail(task.no_golden(std::string(name) + " of type " +
-                               std::string(ait::name(task.dtype(name))) + " in FRACTAL_NZ"));
+  const DType type = task.dtype(name);
+  const size_t width = fractal_width(type);
+  if (type != DType::kInt8 && !is_half(type))
+    return fail(task.no_golden(std::string(name) + " of type " + std::string(ait::name(type)) +
+                               " in FRACTAL_NZ"));
+  if (auto room = task.make_room(task.tensor(name).elements()); !room) return fail(room.error());
   Array stored = task.values(name);
   if (stored.rank() == 2 || stored.rank() == 3) {
     // The dimensions of the matrix in place of those of the storage. What was recorded is as many
@@ -82,29 +71,48 @@ float from_bits(uint64_t packed, uint32_t mask) {
 }  // namespace
 
 Matrix Weight::matrix(size_t index) const {
-  const double* first = data.data() + index * depth * columns;
-  return turned ? transposed(row_major(first, columns, depth)) : row_major(first, depth, columns);
+  const size_t first = index * depth * columns;
+  Matrix m = turned ? row_major(nullptr, columns, depth) : row_major(nullptr, depth, columns);
+  if (stored) {
+    m.stored = &*stored;
+    m.first = first;
+  } else {
+    m.data = data.data() + first;
+  }
+  return turned ? transposed(m) : m;
 }
 
 Result<Weight> read_weight(Task& task, std::string_view name, bool turned, size_t depth,
                            std::optional<size_t> columns) {
   if (task.fractal(name) || task.shape(name).size() == 4)
     return read_fractal(task, name, turned, depth, columns);
-  Array given = task.values(name);
-  if (given.rank() != 2 && given.rank() != 3)
-    return fail(task.contradiction(std::string(name) + " of shape " + shape_text(given.shape) +
+  const Shape& shape = task.shape(name);
+  const size_t rank = shape.size();
+  if (rank != 2 && rank != 3)
+    return fail(task.contradiction(std::string(name) + " of shape " + shape_text(shape) +
                                    " has neither two nor three dimensions"));
-  if (given.dim(turned ? -1 : -2) != depth)
-    return fail(task.contradiction(std::string(name) + " of shape " + shape_text(given.shape) +
+  if (static_cast<size_t>(shape[rank - (turned ? 1 : 2)]) != depth)
+    return fail(task.contradiction(std::string(name) + " of shape " + shape_text(shape) +
                                    " does not go with x, whose rows have " + std::to_string(depth) +
                                    " numbers"));
   Weight weight;
-  weight.count = given.rank() == 3 ? given.dim(0) : 1;
+  weight.count = rank == 3 ? static_cast<size_t>(shape[0]) : 1;
   weight.depth = depth;
-  weight.columns = given.dim(turned ? -2 : -1);
+  weight.columns = static_cast<size_t>(shape[rank - (turned ? 2 : 1)]);
   weight.turned = turned;
-  weight.data = std::move(given.data);
+  weight.stored = task.tensor(name).view();
+  // The plain loops read numbers in memory, and so is better read what is scattered.
+  if (task.limits().reference_loops || !weight.stored->plain()) return in_memory(task, weight);
   return weight;
+}
+
+Result<Weight> in_memory(Task& task, const Weight& weight) {
+  Weight out = weight;
+  const size_t elements = weight.stored ? weight.stored->elements : weight.data.size();
+  if (auto room = task.make_room(elements); !room) return fail(room.error());
+  if (weight.stored) out.data = read_array(*weight.stored).data;
+  out.stored.reset();
+  return out;
 }
 
 std::optional<size_t> recorded_columns(const Task& task) {
@@ -177,7 +185,8 @@ Result<Product> product_of(Task& task, const Array& x, const Weight& weight,
     const size_t index = weight.count == 1 ? 0 : i;
     const Matrix b = weight.matrix(index);
     double* result = part.empty() ? out.values.data() + i * height * columns : part.data();
-    task.multiply(a, b, result);
+    const bool new_norms = !mode.exact && (i == 0 || weight.count != 1);
+    task.multiply(a, b, result, new_norms ? &column_norms : nullptr);
     const auto place = [&](size_t row) {  // in the output
       return part.empty() ? i * height + row : row * out.batches + i;
     };
@@ -185,15 +194,19 @@ Result<Product> product_of(Task& task, const Array& x, const Weight& weight,
       for (size_t row = 0; row < height; ++row)
         std::copy_n(part.data() + row * columns, columns, out.values.data() + place(row) * columns);
     if (mode.exact) continue;
-    if (i == 0 || weight.count != 1) column_norms = row_norms(transposed(b));
-    const std::vector<double> norms = row_norms(a);
+    const ProductSlack slack(a, b, column_norms);
     parallel_for(height, 0, [&](size_t row) {
-      const double factor = sum_slack(depth, norms[row]);
-      double* slack = out.slack.data() + place(row) * columns;
+      const size_t first_out = place(row) * columns;
       for (size_t column = 0; column < columns; ++column)
-        slack[column] = factor * column_norms[column];
+        out.slack[first_out + column] = slack.at(row, column, out.values[first_out + column]);
     });
   }
+  return out;
+}
+
+Output output_of(Product product) {
+  Output out = exact_output(std::move(product.shape), std::move(product.values));
+  out.slack = std::move(product.slack);
   return out;
 }
 

@@ -9,25 +9,31 @@
 
 namespace ait::golden {
 
-// Matrices of `depth` x `columns`, one after another.
+// Matrices of `depth` x `columns`, one after another: in memory, or still in the tensor.
 struct Weight {
   std::vector<double> data;
+  std::optional<TensorView> stored;  // where `data` is empty
   size_t count = 1;
   size_t depth = 0;
   size_t columns = 0;
   bool turned = false;  // each lies as [columns, depth]
 
+  // Of this weight as long as it lives.
   Matrix matrix(size_t index) const;
+  // Of one in memory.
   double& at(size_t index, size_t row, size_t column) {
     return data[index * depth * columns + (turned ? column * depth + row : row * columns + column)];
   }
 };
 
-// A weight of two or three dimensions, or stored as FRACTAL_NZ, which its format says or that it
-// has four. It must be `depth` deep. `columns` are those that other tensors ask for: what is stored
+// A weight, named "~weight" to the task, of two or three dimensions, or stored as FRACTAL_NZ, which
+// its format says or that it has four. It must be `depth` deep. `columns` are those that other tensors ask for: what is stored
 // may have been filled up beyond them.
 Result<Weight> read_weight(Task& task, std::string_view name, bool turned, size_t depth,
                            std::optional<size_t> columns);
+
+// The same weight in memory.
+Result<Weight> in_memory(Task& task, const Weight& weight);
 
 // The size of the last dimension of the output that was recorded.
 std::optional<size_t> recorded_columns(const Task& task);
@@ -56,6 +62,8 @@ struct Product {
 
   size_t batch_of(size_t row) const { return interleaved ? row % batches : row / (rows / batches); }
 };
+
+Output output_of(Product product);
 
 struct ProductMode {
   bool turn_x = false;   // x lies as [k, m]

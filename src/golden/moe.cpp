@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "golden/families.h"
-#include "golden/indices.h"
 #include "golden/rounding.h"
+#include "golden/whole.h"
 
 namespace ait::golden {
 namespace {
@@ -117,7 +117,6 @@ void set_open(Output& output, std::vector<bool> open) {
 // What float32 is off in a sigmoid: the exponential, as much as x is, and the sum and quotient. An
 // exponential that is lost beside 1 leaves exactly 1.
 double sigmoid_slack(double x, double y) {
-  constexpr double kFunctionUnits = 4;
   constexpr double kLost = kFloat32Unit / 4;
   if (1 - y < kLost) return 0;
   return kMargin * kFloat32Unit * y * (kFunctionUnits + (1 - y) * std::abs(x));
@@ -337,7 +336,7 @@ Result<Expected> gating(Task& task) {
     return task.give(
         {std::move(tokens), std::move(sums), exact_output(shape_of(count), std::move(original))});
   }
-  const auto experts = read_indices(task, "topk", static_cast<size_t>(expert_count));
+  const auto experts = indices(task, "topk", static_cast<size_t>(expert_count));
   if (!experts) return fail(experts.error());
   if (auto room = task.make_room(3 * static_cast<size_t>(expert_count)); !room)
     return fail(room.error());

@@ -3,10 +3,11 @@
 #include <cmath>
 
 #include "golden/families.h"
-#include "golden/indices.h"
 #include "golden/matmul.h"
+#include "golden/product_slack.h"
 #include "golden/quantise.h"
 #include "golden/rounding.h"
+#include "golden/whole.h"
 
 namespace ait::golden {
 namespace {
@@ -19,13 +20,15 @@ struct Block {
 
 Block multiply_block(const Task& task, const Matrix& a, const Matrix& b, bool exact) {
   Block block{std::vector<double>(a.rows * b.columns), std::vector<double>(a.rows * b.columns)};
-  task.multiply(a, b, block.values.data());
+  std::vector<double> columns;
+  task.multiply(a, b, block.values.data(), exact ? nullptr : &columns);
   if (exact) return block;
-  const std::vector<double> rows = row_norms(a);
-  const std::vector<double> columns = row_norms(transposed(b));
+  const ProductSlack slack(a, b, columns);
   for (size_t row = 0; row < a.rows; ++row)
-    for (size_t column = 0; column < b.columns; ++column)
-      block.slack[row * b.columns + column] = sum_slack(a.columns, rows[row] * columns[column]);
+    for (size_t column = 0; column < b.columns; ++column) {
+      const size_t i = row * b.columns + column;
+      block.slack[i] = slack.at(row, column, block.values[i]);
+    }
   return block;
 }
 
@@ -39,7 +42,7 @@ Result<Expected> grouped_matmul_with_routing(Task& task) {
                         : task.param().choice("groupedMatmulType", graph::GroupedMatmulType::kUp);
   const bool quantised = task.param().integer("outDataType", -1) != -1;
   const bool up = kind == graph::GroupedMatmulType::kUp;
-  std::vector<std::string_view> names = {"x", "weight", "expertCount", "expertIndex"};
+  std::vector<std::string_view> names = {"x", "~weight", "expertCount", "expertIndex"};
   if (quantised) names.insert(names.end(), {"nScale", "mScale"});
   if (auto given = task.takes(names); !given) return fail(given.error());
   const bool integers = task.dtype("x") == DType::kInt8 && task.dtype("weight") == DType::kInt8;
@@ -63,14 +66,14 @@ Result<Expected> grouped_matmul_with_routing(Task& task) {
   const size_t tokens = up ? x.dim(0) : x.dim(0) / factor;
   const auto rows = count_elements(Shape{static_cast<int64_t>(tokens), top});
   if (!rows) return fail(task.contradiction("topK is " + std::to_string(top)));
-  const auto index = read_indices(task, "expertIndex", tokens);
+  const auto index = indices(task, "expertIndex", tokens);
   if (!index) return fail(index.error());
-  const auto ends = read_ends(task, "expertCount", *rows);
-  if (!ends) return fail(ends.error());
-  if (index->size() != *rows || ends->size() != weight->count)
+  const auto counts = ends(task, "expertCount", *rows);
+  if (!counts) return fail(counts.error());
+  if (index->size() != *rows || counts->size() != weight->count)
     return fail(task.contradiction("expertIndex has " + std::to_string(index->size()) +
                                    " elements for " + std::to_string(*rows) +
-                                   " rows, and expertCount " + std::to_string(ends->size()) +
+                                   " rows, and expertCount " + std::to_string(counts->size()) +
                                    " for " + std::to_string(weight->count) + " experts"));
   const Array column_scale = task.values("nScale");
   const Array row_scale = task.values("mScale");
@@ -87,7 +90,7 @@ Result<Expected> grouped_matmul_with_routing(Task& task) {
   out.slack = zeros(*elements);
   size_t first = 0;
   for (size_t expert = 0; expert < weight->count; ++expert) {
-    const size_t count = (*ends)[expert] - first;
+    const size_t count = (*counts)[expert] - first;
     if (count == 0) continue;
     std::vector<double> given;
     given.reserve(count * depth);
@@ -140,27 +143,25 @@ Result<Expected> grouped_matmul_inplace_add(Task& task) {
   const Matrix b_stored = row_major(weight.data.data(), weight.dim(0), weight.dim(1));
   const Matrix a = turn_x ? transposed(a_stored) : a_stored;
   const Matrix b = turn_weight ? transposed(b_stored) : b_stored;
-  const auto ends = read_ends(task, "groupList", a.columns);
-  if (!ends) return fail(ends.error());
+  const auto groups = ends(task, "groupList", a.columns);
+  if (!groups) return fail(groups.error());
   Array accum = task.values("accum");
   const auto elements =
-      count_elements(Shape{static_cast<int64_t>(ends->size()), static_cast<int64_t>(a.rows),
+      count_elements(Shape{static_cast<int64_t>(groups->size()), static_cast<int64_t>(a.rows),
                            static_cast<int64_t>(b.columns)});
   if (!elements || accum.elements() != *elements)
     return fail(task.contradiction("accum of shape " + shape_text(accum.shape) + " does not hold " +
-                                   std::to_string(ends->size()) + " products of " +
+                                   std::to_string(groups->size()) + " products of " +
                                    std::to_string(a.rows) + " x " + std::to_string(b.columns)));
   if (auto room = task.make_room(*elements + 2 * a.rows * b.columns); !room)
     return fail(room.error());
   std::vector<double> slack = zeros(*elements);
   const size_t size = a.rows * b.columns;
   size_t first = 0;
-  for (size_t group = 0; group < ends->size(); ++group) {
-    const size_t depth = (*ends)[group] - first;
-    const Matrix some_a = {a.data + first * a.column_step, a.rows, depth, a.row_step,
-                           a.column_step};
-    const Matrix some_b = {b.data + first * b.row_step, depth, b.columns, b.row_step,
-                           b.column_step};
+  for (size_t group = 0; group < groups->size(); ++group) {
+    const size_t depth = (*groups)[group] - first;
+    const Matrix some_a = part_of(a, 0, a.rows, first, depth);
+    const Matrix some_b = part_of(b, first, depth, 0, b.columns);
     const Block block = multiply_block(task, some_a, some_b, false);
     for (size_t i = 0; i < size; ++i) {
       double& place = accum.data[group * size + i];

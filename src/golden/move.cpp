@@ -463,7 +463,7 @@ Result<Expected> transdata(Task& task) {
     return fail(task.contradiction("x has the shape " + shape_text(x.shape) +
                                    ", not two or three dimensions"));
   constexpr size_t kRows = 16;  // a fractal has as many
-  const size_t width = size_bytes(task.dtype("x")) == 1 ? 32 : 16;
+  const size_t width = fractal_width(task.dtype("x"));
   const size_t batches = x.rank() == 3 ? x.dim(0) : 1;
   const size_t rows = x.dim(-2), columns = x.dim(-1);
   const size_t stored_rows = (rows + kRows - 1) / kRows * kRows;

@@ -13,6 +13,13 @@ double of(const Array& array, size_t index) {
   return array.data.empty() ? 0 : array.data[index % array.elements()];
 }
 
+// What float32 makes of 1 / root of a mean of squares is off by, relative to it: half of what the sum
+// is, and `roundings` more.
+double root_slack(const Walk& squares, double roundings) {
+  const double of_sum = squares.sum() > 0 ? squares.slack() / squares.sum() : 0;
+  return of_sum / 2 + kMargin * kFloat32Unit * roundings;
+}
+
 }  // namespace
 
 Output output_of(Inexact values) {
@@ -32,20 +39,29 @@ Result<Scale> scale_of(Task& task, size_t group) {
   return scale;
 }
 
+RmsMode read_rms_mode(Task& task, double epsilon) {
+  using graph::NormModelType;
+  using graph::NormPrecisionMode;
+  const auto model = task.param().choice("normParam.modelType", NormModelType::kLlama);
+  const auto precision =
+      task.param().choice("normParam.precisionMode", NormPrecisionMode::kHighPrecision);
+  return {epsilon, model == NormModelType::kGemma,
+          precision == NormPrecisionMode::kHighPerformance};
+}
+
 RmsNormed rms_normed(const Inexact& x, size_t group, const Scale& scale, const RmsMode& mode) {
   RmsNormed out;
   out.y.values.shape = x.values.shape;
   const auto length = static_cast<double>(group);
   for (size_t first = 0; first + group <= x.values.elements() && group > 0; first += group) {
-    double squares = 0;
+    Walk squares;
     double inherited = 0;
     for (size_t i = first; i < first + group; ++i) {
-      squares += x.values.data[i] * x.values.data[i];
+      squares.add(x.values.data[i] * x.values.data[i]);
       inherited = std::max(inherited, x.slack[i]);
     }
-    const double reciprocal = 1 / std::sqrt(squares / length + mode.epsilon);
-    // Half of what the sum of squares is off, the root, the division, the product.
-    const double relative = kMargin * kFloat32Unit * (std::sqrt(length) / 2 + 3);
+    const double reciprocal = 1 / std::sqrt(squares.sum() / length + mode.epsilon);
+    const double relative = root_slack(squares, 3);  // the root, the division, the product
     out.reciprocal.values.data.push_back(reciprocal);
     out.reciprocal.slack.push_back(relative * reciprocal);
     for (size_t i = 0; i < group; ++i) {
@@ -70,19 +86,18 @@ Inexact layer_normed(const Inexact& x, size_t group, const Scale& scale, double 
   out.values.shape = x.values.shape;
   const auto length = static_cast<double>(group);
   for (size_t first = 0; first + group <= x.values.elements() && group > 0; first += group) {
-    double total = 0, magnitudes = 0, inherited = 0;
+    Walk total, squares;
+    double inherited = 0;
     for (size_t i = first; i < first + group; ++i) {
-      total += x.values.data[i];
-      magnitudes += std::abs(x.values.data[i]);
+      total.add(x.values.data[i]);
       inherited = std::max(inherited, x.slack[i]);
     }
-    const double mean = total / length;
-    double squares = 0;
+    const double mean = total.sum() / length;
     for (size_t i = first; i < first + group; ++i)
-      squares += (x.values.data[i] - mean) * (x.values.data[i] - mean);
-    const double reciprocal = 1 / std::sqrt(squares / length + epsilon);
-    const double mean_slack = sum_slack(group, magnitudes / length) + 2 * inherited;
-    const double relative = kMargin * kFloat32Unit * (std::sqrt(length) / 2 + 4);
+      squares.add((x.values.data[i] - mean) * (x.values.data[i] - mean));
+    const double reciprocal = 1 / std::sqrt(squares.sum() / length + epsilon);
+    const double mean_slack = total.slack() / length + 2 * inherited;
+    const double relative = root_slack(squares, 4);  // and the difference from the mean
     for (size_t i = 0; i < group; ++i) {
       const double gamma = scale.gamma.data.empty() ? 1 : of(scale.gamma, i);
       const double beta = of(scale.beta, i);
@@ -136,18 +151,30 @@ Result<double> single(Task& task, std::string_view name) {
   return given.data[0];
 }
 
-// y / scale + offset, to be rounded to int8.
-Result<Output> quantise_statically(Task& task, const Inexact& y) {
+// One scale and one offset of int8 for all.
+struct Steps {
+  double scale;
+  double offset;
+};
+Result<Steps> read_steps(Task& task) {
   const auto scale = single(task, "scale");
   if (!scale) return fail(scale.error());
   const auto offset = single(task, "offset");
   if (!offset) return fail(offset.error());
+  return Steps{*scale, *offset};
+}
+
+// y / scale + offset, to be rounded to int8.
+Result<Output> quantise_statically(Task& task, const Inexact& y) {
+  const auto steps_of = read_steps(task);
+  if (!steps_of) return fail(steps_of.error());
+  const auto [scale, offset] = *steps_of;
   std::vector<double> steps(y.values.elements());
   std::vector<double> slack(y.values.elements());
   for (size_t i = 0; i < steps.size(); ++i) {
-    const double quotient = y.values.data[i] / *scale;
-    steps[i] = quotient + *offset;
-    slack[i] = y.slack[i] / std::abs(*scale) +
+    const double quotient = y.values.data[i] / scale;
+    steps[i] = quotient + offset;
+    slack[i] = y.slack[i] / std::abs(scale) +
                kMargin * kFloat32Unit * (std::abs(quotient) + std::abs(steps[i]));
   }
   return int8_output(y.values.shape, std::move(steps), std::move(slack));
@@ -195,13 +222,7 @@ Result<Expected> plain_rms_norm(Task& task, const NormKeys& keys) {
   const bool with_rstd = task.param().flag("normParam.rstd", false);
   const auto dynamic =
       task.param().choice("normParam.dynamicQuantType", DynamicQuantType::kUndefined);
-  RmsMode mode;
-  mode.epsilon = keys.epsilon;
-  mode.add_one = task.param().choice("normParam.modelType", graph::NormModelType::kLlama) ==
-                 graph::NormModelType::kGemma;
-  mode.half_between =
-      task.param().choice("normParam.precisionMode", graph::NormPrecisionMode::kHighPrecision) ==
-      graph::NormPrecisionMode::kHighPerformance;
+  const RmsMode mode = read_rms_mode(task, keys.epsilon);
   const bool quantised = keys.quant == NormQuantType::kInt8;
   std::vector<std::string_view> names = {"x", "gamma"};
   if (quantised) names.emplace_back(dynamic == DynamicQuantType::kUndefined ? "?beta" : "beta");
@@ -282,16 +303,15 @@ Inexact in_half(Inexact values) {
 
 // values * scale + offset, which the library multiplies and adds in half.
 Result<Output> multiply_to_int8(Task& task, const Inexact& values) {
-  const auto scale = single(task, "scale");
-  if (!scale) return fail(scale.error());
-  const auto offset = single(task, "offset");
-  if (!offset) return fail(offset.error());
+  const auto steps_of = read_steps(task);
+  if (!steps_of) return fail(steps_of.error());
+  const auto [scale, offset] = *steps_of;
   std::vector<double> steps(values.slack.size());
   std::vector<double> slack(values.slack.size());
   for (size_t i = 0; i < steps.size(); ++i) {
-    const double product = values.values.data[i] * *scale;
-    steps[i] = product + *offset;
-    slack[i] = values.slack[i] * std::abs(*scale) + half_step(DType::kFloat16, product) +
+    const double product = values.values.data[i] * scale;
+    steps[i] = product + offset;
+    slack[i] = values.slack[i] * std::abs(scale) + half_step(DType::kFloat16, product) +
                half_step(DType::kFloat16, steps[i]);
   }
   return int8_output(values.values.shape, std::move(steps), std::move(slack));

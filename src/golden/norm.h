@@ -31,6 +31,9 @@ struct RmsMode {
   bool half_between = false;  // rounded to half before gamma is multiplied
 };
 
+// By the keys modelType and precisionMode of normParam.
+RmsMode read_rms_mode(Task& task, double epsilon);
+
 struct RmsNormed {
   Inexact y;
   Inexact reciprocal;  // 1 / root mean square, one for each group

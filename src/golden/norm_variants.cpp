@@ -79,13 +79,7 @@ Result<double> epsilon_of_plain_norm(Task& task) {
 Result<Expected> rms_norm_with_stride(Task& task) {
   const auto epsilon = epsilon_of_plain_norm(task);
   if (!epsilon) return fail(epsilon.error());
-  RmsMode mode;
-  mode.epsilon = *epsilon;
-  mode.add_one = task.param().choice("normParam.modelType", graph::NormModelType::kLlama) ==
-                 graph::NormModelType::kGemma;
-  mode.half_between =
-      task.param().choice("normParam.precisionMode", graph::NormPrecisionMode::kHighPrecision) ==
-      graph::NormPrecisionMode::kHighPerformance;
+  const RmsMode mode = read_rms_mode(task, *epsilon);
   if (task.param().flag("normParam.rstd", false)) return fail(task.no_golden("rstd"));
   if (auto given = task.takes({"x", "gamma", "strides", "offset"}); !given)
     return fail(given.error());

@@ -46,8 +46,6 @@ Result<std::vector<size_t>> axes_of(Task& task, std::string_view key, size_t ran
   return std::vector<size_t>(axes.begin(), axes.end());
 }
 
-bool is_integer(DType dtype) { return info(dtype).kind == DTypeKind::kInteger; }
-
 }  // namespace
 
 Result<Expected> softmax(Task& task) {
@@ -98,21 +96,20 @@ Result<Expected> reduce(Task& task) {
   // The step in the output of each dimension of x: none where it is reduced.
   std::vector<size_t> steps(x.rank(), 0);
   Shape shape;
-  size_t elements = 1, together = 1;
+  size_t elements = 1;
   for (size_t axis = x.rank(); axis-- > 0;) {
-    const bool reduced = std::binary_search(axes->begin(), axes->end(), axis);
-    if (!reduced) {
-      steps[axis] = elements;
-      shape.insert(shape.begin(), x.shape[axis]);
-    }
-    (reduced ? together : elements) *= static_cast<size_t>(x.shape[axis]);
+    if (std::binary_search(axes->begin(), axes->end(), axis)) continue;
+    steps[axis] = elements;
+    shape.insert(shape.begin(), x.shape[axis]);
+    elements *= static_cast<size_t>(x.shape[axis]);
   }
-  if (auto room = task.make_room(elements, 3); !room) return fail(room.error());
+  constexpr size_t kCopies = 2 + sizeof(Walk) / sizeof(double);
+  if (auto room = task.make_room(elements, kCopies); !room) return fail(room.error());
   Output out;
   out.shape = std::move(shape);
   out.values.resize(elements);
   std::vector<bool> begun(elements, false), has_nan(elements, false);
-  std::vector<double> magnitudes(elements, 0);
+  std::vector<Walk> sums(type == ReduceType::kSum ? elements : 0);
   for (size_t i = 0; i < x.elements(); ++i) {
     size_t to = 0;
     for (size_t axis = x.rank(), rest = i; axis-- > 0;) {
@@ -123,8 +120,7 @@ Result<Expected> reduce(Task& task) {
     double& value = out.values[to];
     const double term = x.data[i];
     if (type == ReduceType::kSum) {
-      value += term;
-      magnitudes[to] += std::abs(term);
+      sums[to].add(term);
       continue;
     }
     const bool better = type == ReduceType::kMax ? term > value : term < value;
@@ -132,8 +128,10 @@ Result<Expected> reduce(Task& task) {
     begun[to] = true;
     has_nan[to] = has_nan[to] || std::isnan(term);
   }
-  if (type == ReduceType::kSum && !is_integer(task.dtype("x")))
-    for (const double magnitude : magnitudes) out.slack.push_back(sum_slack(together, magnitude));
+  for (size_t i = 0; i < sums.size(); ++i) {
+    out.values[i] = sums[i].sum();
+    if (!is_integer(task.dtype("x"))) out.slack.push_back(sums[i].slack());
+  }
   // Whether the largest of numbers and NaN is NaN differs from device to device.
   if (std::find(has_nan.begin(), has_nan.end(), true) != has_nan.end()) out.undefined = has_nan;
   return task.give({std::move(out)});
@@ -154,15 +152,16 @@ Result<Expected> cumsum(Task& task) {
     std::vector<double> out(x.elements());
     for (size_t i = 0; i < middle.outer * middle.inner; ++i) {
       const size_t start = i / middle.inner * middle.length * middle.inner + i % middle.inner;
-      double total = 0, magnitude = 0;
+      double total = 0;
+      Walk walk;
       for (size_t j = 0; j < middle.length; ++j) {
         const size_t at = start + (reverse ? middle.length - 1 - j : j) * middle.inner;
-        const double before = total, magnitude_before = magnitude;
+        if (exclusive) out[at] = total;
+        if (exclusive && slack != nullptr) (*slack)[at] = walk.slack();
         total = rounded(total + x.data[at]);
-        magnitude += std::abs(x.data[at]);
-        out[at] = exclusive ? before : total;
-        if (slack != nullptr)
-          (*slack)[at] = sum_slack(j + 1, exclusive ? magnitude_before : magnitude);
+        walk.add(x.data[at]);
+        if (!exclusive) out[at] = total;
+        if (!exclusive && slack != nullptr) (*slack)[at] = walk.slack();
       }
     }
     return out;

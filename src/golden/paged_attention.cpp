@@ -9,6 +9,7 @@
 #include "golden/attention_rows.h"
 #include "golden/families.h"
 #include "golden/rounding.h"
+#include "golden/whole.h"
 
 namespace ait::golden {
 namespace {
@@ -174,7 +175,7 @@ struct Batch {
 
 Result<Batch> read_batch(const Task& task, const Keys& keys) {
   Batch batch;
-  auto counts = sequence_lengths(task, "contextLens");
+  auto counts = lengths(task, "contextLens");
   if (!counts) return fail(counts.error());
   batch.keys = std::move(*counts);
   const size_t count = batch.keys.size();
@@ -184,7 +185,7 @@ Result<Batch> read_batch(const Task& task, const Keys& keys) {
                                    " heads of keys"));
   batch.queries.assign(count, 1);
   if (keys.several_queries) {
-    auto queries = sequence_lengths(task, "qSeqLens");
+    auto queries = lengths(task, "qSeqLens");
     if (!queries) return fail(queries.error());
     if (queries->size() != count)
       return fail(task.contradiction("qSeqLens has " + std::to_string(queries->size()) +
@@ -354,7 +355,7 @@ Result<Expected> paged_attention(Task& task) {
   const size_t most_queries = *std::max_element(batch->queries.begin(), batch->queries.end());
   if (auto room = task.make_room(most_keys, 2 * cache_heads * (size + value_size)); !room)
     return fail(room.error());
-  if (auto room = task.make_room(attend_room(task, base, most_queries, most_keys)); !room)
+  if (auto room = make_attend_room(task, base, most_queries, most_keys); !room)
     return fail(room.error());
 
   std::vector<std::vector<HiddenRow>> hidden(count);

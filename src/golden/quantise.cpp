@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "golden/rounding.h"
 #include "golden/task.h"
@@ -14,6 +15,16 @@ constexpr double kHighest = 127;
 
 // What the arithmetic of a scale in float32 may change.
 double scale_slack(double value) { return kMargin * 2 * kFloat32Unit * std::abs(value); }
+
+// What a device makes of NaN in int8, or of the largest of numbers and NaN, is its own affair.
+void leave_nan_open(Output& out) {
+  for (size_t i = 0; i < out.values.size(); ++i) {
+    if (!std::isnan(out.values[i])) continue;
+    if (out.undefined.empty()) out.undefined.assign(out.values.size(), false);
+    out.undefined[i] = true;
+    out.values[i] = out.slack[i] = 0;
+  }
+}
 
 }  // namespace
 
@@ -28,12 +39,15 @@ std::vector<Output> quantise_rows(const Array& values, const std::vector<double>
   for (size_t row = 0; row < values.rows(); ++row) {
     const auto data = values.row(row);
     double low = 0, high = 0, largest_slack = 0;
+    bool has_nan = false;
     if (!data.empty()) low = high = data[0];
     for (size_t i = 0; i < width; ++i) {
       low = std::min(low, data[i]);
       high = std::max(high, data[i]);
+      has_nan = has_nan || std::isnan(data[i]);
       if (!slack.empty()) largest_slack = std::max(largest_slack, slack[row * width + i]);
     }
+    if (has_nan) low = high = std::numeric_limits<double>::quiet_NaN();
     const double largest = std::max(std::abs(low), std::abs(high));
     const double scale = asymmetric ? (high - low) / 255 : largest / kHighest;
     const double offset = asymmetric && scale != 0 ? -(high + low) / (2 * scale) : 0;
@@ -55,6 +69,7 @@ std::vector<Output> quantise_rows(const Array& values, const std::vector<double>
   const auto add = [&](std::vector<double> numbers, std::vector<double> slacks) {
     Output output = exact_output(row_shape, std::move(numbers));
     output.slack = std::move(slacks);
+    leave_nan_open(output);
     out.push_back(std::move(output));
   };
   add(std::move(scales), std::move(scale_slacks));
@@ -67,6 +82,7 @@ Output int8_output(Shape shape, std::vector<double> steps, std::vector<double> s
   Output out = exact_output(std::move(shape), std::move(steps));
   out.slack = std::move(slack);
   if (out.slack.empty()) out.slack.assign(out.values.size(), 0);
+  leave_nan_open(out);
   return out;
 }
 

@@ -5,7 +5,7 @@
 #include "base/parallel.h"
 #include "golden/families.h"
 #include "golden/golden.h"
-#include "golden/rounding.h"
+#include "golden/rounder.h"
 
 namespace ait::golden {
 namespace {
@@ -139,7 +139,7 @@ double bound(const Output& output, size_t index, DType dtype, size_t form) {
   if (output.slack.empty()) return 0;  // moved: the same number in the same type
   const double slack = output.slack[index];
   const double value = form == 0 ? output.values[index] : output.forms[form - 1].values[index];
-  return slack + half_step(dtype, std::abs(value) + slack);
+  return Rounder(dtype).bound(value, slack);
 }
 
 bool is_tied(const Output& output, size_t index, double result) {

@@ -8,12 +8,10 @@
 #include "golden/attention_rows.h"
 #include "golden/families.h"
 #include "golden/rounding.h"
+#include "golden/whole.h"
 
 namespace ait::golden {
 namespace {
-
-// Of the functions of float32 libraries, as in task.cpp.
-constexpr double kFunctionUnits = 4;
 
 // The result so far, to be joined with that of more keys.
 struct Previous {
@@ -122,7 +120,7 @@ Result<Expected> ring_mla(Task& task) {
   const auto keys = read_keys(task);
   if (!keys) return fail(keys.error());
   if (auto given = take_inputs(task, *keys); !given) return fail(given.error());
-  auto query_counts = sequence_lengths(task, "seqLen");
+  auto query_counts = lengths(task, "seqLen");
   if (!query_counts) return fail(query_counts.error());
   std::vector<size_t> key_counts = *query_counts;
   const Shape& lengths = task.shape("seqLen");
@@ -175,7 +173,7 @@ Result<Expected> ring_mla(Task& task) {
   const size_t most_keys = *std::max_element(key_counts.begin(), key_counts.end());
   const size_t joined_rows = most_queries * keys->heads.queries + most_keys * keys->heads.keys;
   if (auto room = task.make_room(joined_rows, base.queries.size); !room) return fail(room.error());
-  if (auto room = task.make_room(attend_room(task, base, most_queries, most_keys)); !room)
+  if (auto room = make_attend_room(task, base, most_queries, most_keys); !room)
     return fail(room.error());
 
   std::vector<std::vector<HiddenRow>> hidden(count);

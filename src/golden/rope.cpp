@@ -2,6 +2,7 @@
 
 #include "golden/families.h"
 #include "golden/rotation.h"
+#include "golden/rounder.h"
 #include "golden/rounding.h"
 #include "golden/whole.h"
 
@@ -42,22 +43,25 @@ struct Rotation {
 std::vector<double> turned(const Array& x, const Angles& angles, Rotation rotation,
                            std::vector<double>* magnitudes = nullptr) {
   const size_t width = angles.width();
-  const size_t per_token = x.elements() / angles.cos.rows();
-  const auto product = [&](double a, double b) {
-    return rotation.half_products ? round_to(DType::kFloat16, a * b) : a * b;
-  };
-  std::vector<double> out;
-  out.reserve(x.elements());
-  for (size_t token = 0; token < angles.cos.rows(); ++token)
-    for (size_t i = 0; i < per_token; ++i) {
-      const size_t place = i % width;
-      const TurnedWith other = turned_with(place, rotation.half);
-      const double partner = x.data[token * per_token + i - place + other.index];
-      const double straight = product(x.data[token * per_token + i], angles.cos.row(token)[place]);
-      const double crossed = product(other.sign * partner, angles.sin.row(token)[place]);
-      out.push_back(straight + crossed);
-      if (magnitudes != nullptr) magnitudes->push_back(std::abs(straight) + std::abs(crossed));
+  const size_t heads = x.elements() / angles.cos.elements();
+  // Products as they are in double stay so.
+  const Rounder product(rotation.half_products ? DType::kFloat16 : DType::kFloat64);
+  std::vector<TurnedWith> others;
+  for (size_t i = 0; i < width; ++i) others.push_back(turned_with(i, rotation.half));
+  std::vector<double> out(x.elements());
+  if (magnitudes != nullptr) magnitudes->resize(x.elements());
+  for (size_t head = 0; head * width < x.elements(); ++head) {
+    const auto cos = angles.cos.row(head / heads);
+    const auto sin = angles.sin.row(head / heads);
+    const double* from = x.data.data() + head * width;
+    for (size_t i = 0; i < width; ++i) {
+      const double straight = product.round(from[i] * cos[i]);
+      const double crossed = product.round(others[i].sign * from[others[i].index] * sin[i]);
+      out[head * width + i] = straight + crossed;
+      if (magnitudes != nullptr)
+        (*magnitudes)[head * width + i] = std::abs(straight) + std::abs(crossed);
     }
+  }
   return out;
 }
 
@@ -206,7 +210,6 @@ Result<Expected> dynamic_ntk(Task& task) {
         // The angle is a float32 everywhere, and at large positions far from the exact one.
         const double angle =
             round_to(DType::kFloat32, positions.data[token] * frequencies.row(batch)[i % half]);
-        constexpr double kFunctionUnits = 4;
         const double slack = kMargin * kFloat32Unit * (kFunctionUnits + std::abs(angle));
         sin.values.push_back(std::sin(angle));
         cos.values.push_back(std::cos(angle));

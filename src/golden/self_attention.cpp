@@ -218,7 +218,7 @@ Result<Expected> attend_to_all(Task& task, const Keys& keys, const Batch& batch,
   base.values.size = value_size;
   const size_t most_queries = *std::max_element(batch.queries.begin(), batch.queries.end());
   const size_t most_keys = *std::max_element(batch.keys.begin(), batch.keys.end());
-  if (auto room = task.make_room(attend_room(task, base, most_queries, most_keys)); !room)
+  if (auto room = make_attend_room(task, base, most_queries, most_keys); !room)
     return fail(room.error());
   const Array log_n = task.values("logN");
   std::vector<std::vector<HiddenRow>> hidden(batch.queries.size());
@@ -294,9 +294,9 @@ Result<Expected> cached_attention(Task& task, const Keys& keys) {
                                std::to_string(static_cast<int>(keys.calc))));
   if (auto given = task.takes(names); !given) return fail(given.error());
 
-  auto key_counts = sequence_lengths(task, "tokenOffset");
+  auto key_counts = lengths(task, "tokenOffset");
   if (!key_counts) return fail(key_counts.error());
-  auto query_counts = sequence_lengths(task, "seqLen");
+  auto query_counts = lengths(task, "seqLen");
   if (!query_counts) return fail(query_counts.error());
   const auto layer = indices(task, "layerId", ~size_t{0});
   if (!layer) return fail(layer.error());
@@ -431,7 +431,7 @@ Result<Expected> whole_sequences(Task& task, const Keys& keys) {
     names.insert(names.begin() + static_cast<ptrdiff_t>(mask_place), "?mask");
   if (auto given = task.takes(names); !given) return fail(given.error());
 
-  auto counts = sequence_lengths(task, "seqLen");
+  auto counts = lengths(task, "seqLen");
   if (!counts) return fail(counts.error());
   const Shape& shape = task.shape("seqLen");
   std::vector<size_t> key_counts = *counts;
@@ -487,9 +487,9 @@ Result<Expected> after_prefix(Task& task, const Keys& keys) {
   if (keys.slopes()) names.emplace_back("slopes");
   if (auto given = task.takes(names); !given) return fail(given.error());
 
-  auto query_counts = sequence_lengths(task, "seqLen");
+  auto query_counts = lengths(task, "seqLen");
   if (!query_counts) return fail(query_counts.error());
-  auto key_counts = sequence_lengths(task, "kvSeqLen");
+  auto key_counts = lengths(task, "kvSeqLen");
   if (!key_counts) return fail(key_counts.error());
   auto batch = read_batch(task, keys, std::move(*query_counts), std::move(*key_counts));
   if (!batch) return fail(batch.error());

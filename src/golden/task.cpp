@@ -19,9 +19,6 @@ std::string_view bare(std::string_view name) {
   return name.starts_with('?') || name.starts_with('~') ? name.substr(1) : name;
 }
 
-// Functions of float32 libraries are right to a few units.
-constexpr double kFunctionUnits = 4;
-
 }  // namespace
 
 Result<void> Task::takes(const std::vector<std::string_view>& names) {
@@ -77,6 +74,10 @@ const Tensor& Task::looked_at(const Given& given) const {
   return given.tensor;
 }
 
+void Task::read(std::string_view name, size_t first, size_t count, double* out) const {
+  metrics::read_elements(looked_at(*find(name)).view(), first, count, out);
+}
+
 void Task::read(std::string_view name, size_t first, size_t count, std::vector<double>& out) const {
   metrics::read_elements(looked_at(*find(name)).view(), first, count, out);
 }
@@ -96,9 +97,11 @@ DType Task::output_type(size_t output, DType otherwise) const {
   return found == nullptr ? otherwise : found->dtype;
 }
 
-void Task::multiply(const Matrix& a, const Matrix& b, double* out) const {
-  if (limits_.reference_loops) return multiply_plainly(a, b, out);
-  golden::multiply(a, b, out, 0);
+void Task::multiply(const Matrix& a, const Matrix& b, double* out,
+                    std::vector<double>* column_norms) const {
+  if (!limits_.reference_loops) return golden::multiply(a, b, out, 0, column_norms);
+  multiply_plainly(a, b, out);
+  if (column_norms != nullptr) *column_norms = fourth_norms(transposed(b));
 }
 
 Result<void> Task::make_room(size_t elements, size_t copies) {
@@ -152,12 +155,11 @@ Output exact_output(Shape shape, std::vector<double> values) {
 Output function_output(Shape shape, std::vector<double> values,
                        const std::vector<double>& magnitudes) {
   Output out = exact_output(std::move(shape), std::move(values));
-  out.slack.reserve(out.values.size());
-  for (size_t i = 0; i < out.values.size(); ++i) {
-    const double magnitude =
-        std::max(std::abs(out.values[i]), i < magnitudes.size() ? std::abs(magnitudes[i]) : 0.0);
-    out.slack.push_back(kMargin * kFunctionUnits * kFloat32Unit * magnitude);
-  }
+  constexpr double kUnit = kMargin * kFunctionUnits * kFloat32Unit;
+  out.slack.resize(out.values.size());
+  for (size_t i = 0; i < out.slack.size(); ++i) out.slack[i] = kUnit * std::abs(out.values[i]);
+  for (size_t i = 0; i < std::min(out.slack.size(), magnitudes.size()); ++i)
+    out.slack[i] = std::max(out.slack[i], kUnit * std::abs(magnitudes[i]));
   return out;
 }
 

@@ -44,7 +44,8 @@ class Task {
   bool fractal(std::string_view name) const { return find(name)->fractal; }
   const Tensor& tensor(std::string_view name) const;
   Array values(std::string_view name) const;
-  // Elements [first, first + count) of one that is large.
+  // Elements [first, first + count) of one that is large; `out` has room for them, or makes it.
+  void read(std::string_view name, size_t first, size_t count, double* out) const;
   void read(std::string_view name, size_t first, size_t count, std::vector<double>& out) const;
 
   // Inputs up to the last one that is there.
@@ -54,8 +55,10 @@ class Task {
   // The type of an output, and where none was recorded another one.
   DType output_type(size_t output, DType otherwise) const;
 
-  // Products by the faster way, or by the plain loop where the limits ask for it.
-  void multiply(const struct Matrix& a, const struct Matrix& b, double* out) const;
+  // Products by the faster way, or by the plain loop where the limits ask for it. `column_norms` as
+  // for multiply() in product.h.
+  void multiply(const struct Matrix& a, const struct Matrix& b, double* out,
+                std::vector<double>* column_norms = nullptr) const;
 
   // Fails unless this many more doubles fit, each as often as `copies` says.
   Result<void> make_room(size_t elements, size_t copies = 1);
@@ -85,8 +88,15 @@ class Task {
       std::vector<std::atomic<bool>>(operation_.inputs.size());
 };
 
-// What float32 sums of `length` products explain, whose magnitudes add up to `magnitudes`.
+// What float32 sums of `length` products explain, whose magnitudes add up to `magnitudes`, whatever
+// their signs and order. Where terms can be looked at, Walk (rounding.h) is narrower.
 double sum_slack(size_t length, double magnitudes);
+
+// Functions of float32 libraries are right to so many units.
+inline constexpr double kFunctionUnits = 4;
+
+inline bool is_integer(DType dtype) { return info(dtype).kind == DTypeKind::kInteger; }
+inline bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
 // An output whose values are moved, not computed.
 Output exact_output(Shape shape, std::vector<double> values);

@@ -1,12 +1,14 @@
 #include "golden/whole.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace ait::golden {
 
 Result<std::vector<int64_t>> whole_numbers(const Task& task, std::string_view name) {
   if (!task.has(name)) return std::vector<int64_t>{};
-  if (info(task.dtype(name)).kind != DTypeKind::kInteger)
+  if (!is_integer(task.dtype(name)))
     return fail(task.contradiction(std::string(name) + " is of type " +
                                    std::string(ait::name(task.dtype(name))) +
                                    ", not of whole numbers"));
@@ -37,27 +39,44 @@ Result<std::vector<size_t>> indices(const Task& task, std::string_view name, siz
   return out;
 }
 
-Result<std::vector<size_t>> lengths(const Task& task, std::string_view name, size_t most,
-                                    std::string_view what, bool exactly) {
+Result<std::vector<size_t>> ends(const Task& task, std::string_view name, size_t limit) {
+  auto out = indices(task, name, limit + 1);
+  if (!out) return out;
+  const auto falls = std::adjacent_find(out->begin(), out->end(), std::greater<>());
+  if (falls != out->end())
+    return fail(task.contradiction(std::string(name) + " falls from " + std::to_string(*falls) +
+                                   " to " + std::to_string(*(falls + 1))));
+  return out;
+}
+
+Result<std::vector<size_t>> lengths(const Task& task, std::string_view name) {
   const auto numbers = whole_numbers(task, name);
   if (!numbers) return fail(numbers.error());
-  const auto wrong = [&] {
-    return fail(task.contradiction("the elements of " + std::string(name) +
-                                   " do not add up to the " + std::to_string(most) + " " +
-                                   std::string(what)));
-  };
   std::vector<size_t> out;
   out.reserve(numbers->size());
-  size_t left = most;
   for (const int64_t number : *numbers) {
     if (number < 0)
       return fail(task.contradiction(std::string(name) + " has the negative element " +
                                      std::to_string(number)));
-    if (static_cast<size_t>(number) > left) return wrong();
-    left -= static_cast<size_t>(number);
     out.push_back(static_cast<size_t>(number));
   }
-  if (exactly && left != 0) return wrong();
+  return out;
+}
+
+Result<std::vector<size_t>> lengths(const Task& task, std::string_view name, size_t most,
+                                    std::string_view what, bool exactly) {
+  auto out = lengths(task, name);
+  if (!out) return out;
+  size_t left = most;
+  bool fits = true;
+  for (const size_t length : *out) {
+    fits = fits && length <= left;
+    left -= fits ? length : 0;
+  }
+  if (!fits || (exactly && left != 0))
+    return fail(task.contradiction("the elements of " + std::string(name) +
+                                   " do not add up to the " + std::to_string(most) + " " +
+                                   std::string(what)));
   return out;
 }
 

@@ -16,8 +16,14 @@ Result<std::vector<int64_t>> whole_numbers(const Task& task, std::string_view na
 // The same where each lies in [0, end).
 Result<std::vector<size_t>> indices(const Task& task, std::string_view name, size_t end);
 
-// The same of lengths whose sum must not pass `most`, a number of `what`, nor where `exactly` stay
-// below it.
+// The same of ends of parts that follow each other: none falls, and the last is at most `limit`.
+Result<std::vector<size_t>> ends(const Task& task, std::string_view name, size_t limit);
+
+// The same of lengths, none of which is negative.
+Result<std::vector<size_t>> lengths(const Task& task, std::string_view name);
+
+// The same where their sum must not pass `most`, a number of `what`, nor where `exactly` stay below
+// it.
 Result<std::vector<size_t>> lengths(const Task& task, std::string_view name, size_t most,
                                     std::string_view what, bool exactly);
 

@@ -45,6 +45,7 @@ struct AlignedToken {
   std::string golden_round;
   std::string actual_round;
   bool is_prefill = false;
+  bool phase_is_known = true;
 };
 
 struct AutomaticPairs {

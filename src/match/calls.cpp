@@ -38,6 +38,11 @@ bool runs_in(const RunSide& side, size_t program, size_t round) {
   return !p.tops.empty() && p.shared.size() == p.tops.size();
 }
 
+bool count_for_themselves(const RunSide& side) {
+  return side.programs.size() >= 2 &&
+         side.recording.traits.rounds == capture::Traits::Rounds::kSetUps;
+}
+
 Timeline::Timeline(const RunSide& side) : side_(side), rounds_(rounds_by_number(side.recording)) {}
 
 size_t Timeline::round_numbered(size_t number) const {
@@ -47,8 +52,11 @@ size_t Timeline::round_numbered(size_t number) const {
 
 SideStep Timeline::step_of(const Call& call) const {
   SideStep step;
-  step.program = has_two_graphs() && !call.is_prefill ? 1 : 0;
   step.round = round_numbered(has_two_graphs() ? call.ordinal : call.number);
+  if (has_two_graphs())
+    step.program = call.is_prefill ? 0 : 1;
+  else if (step.round != kNoRound && side_.programs.size() > 1)
+    step.program = program_in(side_.recording, side_.programs, step.round);
   step.shared_round = round_numbered(call.number);
   return step;
 }
@@ -65,7 +73,8 @@ std::vector<Call> Timeline::calls_of_one_graph(const CountTokens& count) const {
   std::vector<size_t> tokens;  // [round in rounds_]
   size_t fewest = ~size_t{0};
   for (const auto& [number, round] : rounds_) {
-    tokens.push_back(count(side_, {0, round, round}));
+    tokens.push_back(
+        count(side_, {program_in(side_.recording, side_.programs, round), round, round}));
     if (tokens.back() > 0) fewest = std::min(fewest, tokens.back());
   }
   std::vector<Call> calls;

@@ -22,13 +22,18 @@ struct Call {
 // Whether any rank has recorded something of a program in this round.
 bool runs_in(const RunSide& side, size_t program, size_t round);
 
+// Whether the programs of a run are graphs that count their rounds for themselves, prompts first. If
+// not, a round says which of them ran in it.
+bool count_for_themselves(const RunSide& side);
+
 // The rounds of one run, to be asked by calls.
 class Timeline {
  public:
   explicit Timeline(const RunSide& side);
 
   const RunSide& side() const { return side_; }
-  bool has_two_graphs() const { return side_.programs.size() >= 2; }
+  // Which then count for themselves.
+  bool has_two_graphs() const { return count_for_themselves(side_); }
 
   // Where a call lies if the run has it. A graph of its own counts its own calls, operations that
   // both graphs share count all.

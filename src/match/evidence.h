@@ -35,8 +35,8 @@ struct Band {
   size_t columns = 0;
   size_t width = 0;  // columns for each row
 
-  Band(size_t rows_, size_t columns_, size_t most)
-      : rows(rows_), columns(columns_), width(columns_) {
+  Band(size_t row_count, size_t column_count, size_t most)
+      : rows(row_count), columns(column_count), width(column_count) {
     if (columns > 0 && rows > most / columns) width = std::max<size_t>(most / rows, 1);
   }
 
@@ -112,9 +112,9 @@ struct Evidence {
 
   // Nothing is known of two values that were not held against each other.
   const PairFacts& at(size_t golden_value, size_t actual_value) const {
-    static const PairFacts kNothing;
+    static const PairFacts nothing;
     const auto cell = band.cell(golden_value, actual_value);
-    return cell ? pairs[*cell] : kNothing;
+    return cell ? pairs[*cell] : nothing;
   }
   bool is_whole() const {
     return band.is_whole() && golden_kin.band.is_whole() && actual_kin.band.is_whole() &&

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "capture/atb_dump.h"
+#include "match/by_graph.h"
 #include "match/by_metadata.h"
 #include "match/by_name.h"
+#include "match/graph_calls.h"
 #include "match/op_mapping.h"
 #include "match/tokens.h"
 
@@ -107,9 +109,15 @@ Result<PairList> pair_operations(Run golden_run, Run actual_run, const Understoo
     return fail(checked.error());
   list.golden_completeness = golden.completeness;
   list.actual_completeness = actual.completeness;
-  auto found =
-      pair_automatically(std::make_shared<const Recording>(std::move(golden)),
-                         std::make_shared<const Recording>(std::move(actual)), options.automatic);
+  const bool by_graph = can_pair_by_graph(golden, actual);
+  if (!by_graph) {
+    const size_t golden_rounds = golden.rounds.size();
+    count_calls(golden, actual.rounds.size());
+    count_calls(actual, golden_rounds);
+  }
+  auto found = (by_graph ? pair_by_graph : pair_automatically)(
+      std::make_shared<const Recording>(std::move(golden)),
+      std::make_shared<const Recording>(std::move(actual)), options.automatic);
   if (!found) return fail(found.error());
   list.pairs = std::move(found->pairs);
   list.automatic = std::move(*found);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -14,7 +15,7 @@ using capture::Recording;
 
 struct Entry {
   uint32_t pair;
-  uint32_t rank;  // which of them, where each is compared for itself
+  uint32_t rank;  // which of them, where each is compared for itself: of Step::ranks, if it has any
   bool operator==(const Entry&) const = default;
 };
 
@@ -44,6 +45,28 @@ struct Plan {
     return out;
   }
 
+  // A file whose name would tell when it was written has none.
+  std::string missing_text(const Recording& recording, uint32_t slot,
+                           const capture::TensorRecord& record) const {
+    if (recording.file_names.empty()) return record.path;
+    return record.operation + "/" + recording.slots[slot].tensor() +
+           (&recording == golden.get() ? " of golden-path" : " of my-path");
+  }
+
+  // Golden's rank and mine of an entry.
+  static std::pair<size_t, size_t> ranks_of(const Step& step, const Entry& entry) {
+    return step.ranks.empty() ? std::pair<size_t, size_t>(entry.rank, entry.rank)
+                              : step.ranks[entry.rank];
+  }
+
+  bool has(bool is_golden, const Step& step, size_t rank, uint32_t slot) const {
+    const Recording& recording = is_golden ? *golden : *actual;
+    const auto round =
+        round_of({recording, is_golden ? golden_programs : actual_programs},
+                 is_golden ? step.golden : step.actual, recording.slots[slot].operation);
+    return round && recording.has(rank, *round, slot);
+  }
+
   Side side(const Recording& recording, const std::vector<Program>& its_programs,
             const SideStep& step, const std::vector<uint32_t>& slots, const Transform& transform,
             RankUse use, size_t rank, std::string& missing) const {
@@ -56,11 +79,44 @@ struct Plan {
       const size_t last_rank = use == RankUse::kAll ? recording.ranks.size() - 1 : first_rank;
       for (size_t r = first_rank; r <= last_rank; ++r) {
         out.records.push_back(recording.record(r, *round, slot));
-        if (missing.empty() && !recording.has(r, *round, slot)) missing = out.records.back().path;
+        if (missing.empty() && !recording.has(r, *round, slot))
+          missing = missing_text(recording, slot, out.records.back());
       }
     }
     out.transform = transform;
     return out;
+  }
+
+  // On how many ranks a pair is compared, each for itself.
+  size_t ranks_of(const PlannedPair& pair) const {
+    if (pair.form.actual_ranks == RankUse::kEach && !pair.actual.empty())
+      return actual->ranks.size();
+    if (pair.form.golden_ranks == RankUse::kEach && !pair.golden.empty() && pair.actual.empty())
+      return golden->ranks.size();
+    return 1;
+  }
+
+  // The pairs of each program on all ranks; what the steps hold is taken from these.
+  void list_entries() {
+    for (const PlannedProgram& program : programs) {
+      auto& list = entries.emplace_back();
+      for (uint32_t i = 0; i < program.pairs.size(); ++i)
+        for (uint32_t rank = 0; rank < ranks_of(program.pairs[i]); ++rank)
+          list.push_back({i, rank});
+    }
+  }
+
+  // Those of the two programs that ran in a step; nothing where none was planned for them.
+  std::optional<size_t> program_in(const Step& step) const {
+    const auto ran = [](const SideStep& side) {
+      return side.round == kNoRound ? kNoProgram : side.program;
+    };
+    const auto found =
+        std::find_if(programs.begin(), programs.end(), [&](const PlannedProgram& program) {
+          return program.golden == ran(step.golden) && program.actual == ran(step.actual);
+        });
+    if (found == programs.end()) return std::nullopt;
+    return static_cast<size_t>(found - programs.begin());
   }
 
   // The entries of a step: a tensor without a partner is one only where it was recorded. Steps that
@@ -68,17 +124,23 @@ struct Plan {
   size_t entries_in(const PlannedProgram& program, size_t index, const Step& step) {
     const auto is_there = [&](const Entry& entry) {
       const PlannedPair& pair = program.pairs[entry.pair];
-      if (!pair.golden.empty() && !pair.actual.empty()) return true;
-      const bool is_golden = pair.actual.empty();
-      const Recording& recording = is_golden ? *golden : *actual;
-      const uint32_t slot = (is_golden ? pair.golden : pair.actual)[0];
-      const auto round =
-          round_of({recording, is_golden ? golden_programs : actual_programs},
-                   is_golden ? step.golden : step.actual, recording.slots[slot].operation);
-      return round && recording.has(entry.rank, *round, slot);
+      const auto [golden_rank, actual_rank] = ranks_of(step, entry);
+      const bool complete = !pair.golden.empty() && !pair.actual.empty();
+      // Where each graph and rank has rounds of its own, not every step has every pair.
+      if (complete && step.ranks.empty()) return true;
+      return (!pair.actual.empty() && has(false, step, actual_rank, pair.actual[0])) ||
+             (!pair.golden.empty() && !pair.golden_is_mine &&
+              has(true, step, golden_rank, pair.golden[0]));
     };
     std::vector<Entry> there;
-    std::copy_if(entries[index].begin(), entries[index].end(), std::back_inserter(there), is_there);
+    if (step.ranks.empty()) {
+      std::copy_if(entries[index].begin(), entries[index].end(), std::back_inserter(there),
+                   is_there);
+    } else {
+      for (uint32_t pair = 0; pair < program.pairs.size(); ++pair)
+        for (uint32_t rank = 0; rank < step.ranks.size(); ++rank)
+          if (const Entry entry{pair, rank}; is_there(entry)) there.push_back(entry);
+    }
     const auto same = std::find(entries.begin(), entries.end(), there);
     const auto place = static_cast<size_t>(same - entries.begin());
     if (place == entries.size()) entries.push_back(std::move(there));
@@ -96,22 +158,28 @@ struct Plan {
     const Form& form = planned.form;
     Pair pair;
     pair.token = step.token;
-    pair.phase = step.is_prefill ? Phase::kPrefill : Phase::kDecode;
+    if (step.phase_is_known) pair.phase = step.is_prefill ? Phase::kPrefill : Phase::kDecode;
     pair.fit = form.fit;
     pair.certainty = planned.certainty;
     pair.why = planned.why;
     pair.alone = step.alone.empty() ? planned.alone : step.alone;
+    if (step.alone.empty() && !planned.who.empty()) pair.alone += " It is " + planned.who + ".";
     pair.unread = !step.alone.empty();
     std::string golden_missing;
     std::string actual_missing;
+    const auto [golden_rank, actual_rank] = ranks_of(step, entry);
+    const auto rank_for = [](RankUse use, size_t rank) { return use == RankUse::kEach ? rank : 0; };
     if (!planned.golden.empty())
-      pair.golden = side(*golden, golden_programs, step.golden, planned.golden, form.golden,
-                         form.golden_ranks, form.golden_ranks == RankUse::kEach ? entry.rank : 0,
-                         golden_missing);
+      pair.golden =
+          planned.golden_is_mine
+              ? side(*actual, actual_programs, step.actual, planned.golden, form.golden,
+                     form.golden_ranks, rank_for(form.golden_ranks, actual_rank), golden_missing)
+              : side(*golden, golden_programs, step.golden, planned.golden, form.golden,
+                     form.golden_ranks, rank_for(form.golden_ranks, golden_rank), golden_missing);
     if (!planned.actual.empty())
-      pair.actual = side(*actual, actual_programs, step.actual, planned.actual, form.actual,
-                         form.actual_ranks, form.actual_ranks == RankUse::kEach ? entry.rank : 0,
-                         actual_missing);
+      pair.actual =
+          side(*actual, actual_programs, step.actual, planned.actual, form.actual,
+               form.actual_ranks, rank_for(form.actual_ranks, actual_rank), actual_missing);
     // A tensor that other rounds have: the rest of the pair stands alone. Where neither side has it
     // the reading says so.
     if (pair.complete() && golden_missing.empty() != actual_missing.empty()) {
@@ -121,23 +189,15 @@ struct Plan {
     }
     if (!planned.actual.empty()) {
       pair.subject = subject(*actual, actual_programs[program.actual], planned.actual[0],
-                             form.actual_ranks, entry.rank);
+                             form.actual_ranks, actual_rank);
       if (form.actual.taken > 0) pair.subject.first_column = form.actual.first;
     } else {
       pair.subject = subject(*golden, golden_programs[program.golden], planned.golden[0],
-                             form.golden_ranks, entry.rank);
+                             form.golden_ranks, golden_rank);
     }
     return pair;
   }
 };
-
-size_t ranks_of(const Plan& plan, const PlannedPair& pair) {
-  if (pair.form.actual_ranks == RankUse::kEach && !pair.actual.empty())
-    return plan.actual->ranks.size();
-  if (pair.form.golden_ranks == RankUse::kEach && !pair.golden.empty() && pair.actual.empty())
-    return plan.golden->ranks.size();
-  return 1;
-}
 
 // My side's operations in the order in which their results are there; then what only golden has.
 void sort_pairs(const Recording& golden, const Recording& actual, std::vector<PlannedPair>& pairs) {
@@ -185,6 +245,9 @@ Coverage coverage_of(const Recording& recording, const std::set<uint32_t>& paire
   return out;
 }
 
+// Golden's operation that holds the same data as one that is paired.
+bool is_copy(const PlannedPair& pair) { return pair.actual.empty() && pair.alone.empty(); }
+
 bool stands_alone(const PlannedProgram& program) {
   return program.golden == kNoProgram || program.actual == kNoProgram;
 }
@@ -199,6 +262,14 @@ std::vector<Step> all_steps(Alignment alignment) {
   std::stable_sort(steps.begin(), steps.end(),
                    [&](const Step& a, const Step& b) { return key(a) < key(b); });
   return steps;
+}
+
+// The folder of a round; of one of several graphs that count for themselves, with the graph.
+std::string round_text(const Recording& recording, const SideStep& step) {
+  const std::string& round = recording.rounds[step.round];
+  if (recording.graphs.size() < 2 || recording.traits.rounds != capture::Traits::Rounds::kGraphs)
+    return round;
+  return recording.graphs[step.program].name + "/" + round;
 }
 
 // Names the tokens that only one side has, the first few of them.
@@ -217,6 +288,91 @@ void add_note(const Alignment& alignment, bool is_golden, std::vector<std::strin
                   ": what was recorded there are rows without a partner");
 }
 
+// What becomes of the operations of both runs, whatever the round.
+class Accounts {
+ public:
+  Accounts(const Recording& golden, const Recording& actual) : golden_(golden), actual_(actual) {}
+
+  void add(const PlannedPair& pair) {
+    const bool complete = !pair.golden.empty() && !pair.actual.empty();
+    for (const uint32_t slot : pair.golden_is_mine ? std::vector<uint32_t>() : pair.golden) {
+      const uint32_t operation = golden_.slots[slot].operation;
+      if (complete)
+        golden_paired_.insert(operation);
+      else if (is_copy(pair))
+        golden_copies_.insert(operation);
+      else
+        golden_alone_.emplace(operation, pair.alone);
+    }
+    for (const uint32_t slot : pair.actual) {
+      const uint32_t operation = actual_.slots[slot].operation;
+      if (complete)
+        actual_paired_.insert(operation);
+      else
+        actual_alone_.emplace(operation, pair.alone);
+      const bool is_output = actual_.slots[slot].direction == Direction::kOutput;
+      if (complete && is_output) output_paired_.insert(operation);
+      if (complete && pair.certainty != Certainty::kCertain)
+        (is_output ? likely_outputs_ : likely_inputs_).insert(operation);
+    }
+  }
+
+  void settle(AutomaticPairs& out) const {
+    out.golden = coverage_of(golden_, golden_paired_, golden_alone_, golden_copies_);
+    out.actual = coverage_of(actual_, actual_paired_, actual_alone_, {});
+    for (const uint32_t operation : counted_operations(actual_))
+      if (actual_paired_.contains(operation)) ++(is_likely(operation) ? out.likely : out.certain);
+  }
+
+ private:
+  // What comes out tells more than what goes in.
+  bool is_likely(uint32_t operation) const {
+    return likely_outputs_.contains(operation) ||
+           (likely_inputs_.contains(operation) && !output_paired_.contains(operation));
+  }
+
+  const Recording& golden_;
+  const Recording& actual_;
+  std::set<uint32_t> golden_paired_, golden_copies_, actual_paired_;
+  std::set<uint32_t> output_paired_, likely_outputs_, likely_inputs_;  // of mine
+  std::unordered_map<uint32_t, std::string> golden_alone_, actual_alone_;
+};
+
+// Counts what is covered, then leaves out what was only there to be counted, and puts the rest in
+// order.
+void count_pairs(const Recording& golden, const Recording& actual,
+                 std::vector<PlannedProgram>& planned, AutomaticPairs& out) {
+  Accounts accounts(golden, actual);
+  for (PlannedProgram& program : planned) {
+    // What a program does in rounds without a counterpart says nothing of its operations.
+    if (!stands_alone(program)) {
+      for (const PlannedPair& pair : program.pairs) accounts.add(pair);
+      std::erase_if(program.pairs, is_copy);
+    }
+    sort_pairs(golden, actual, program.pairs);
+  }
+  accounts.settle(out);
+}
+
+// Leaves out pairs of other levels.
+void keep_level(CompareLevel level, const RunSide& golden, const RunSide& actual,
+                PlannedProgram& planned) {
+  const auto is_wanted = [&](const PlannedPair& pair) {
+    const bool mine = !pair.actual.empty();
+    const RunSide& side = mine ? actual : golden;
+    const uint32_t slot = mine ? pair.actual[0] : pair.golden[0];
+    return is_of(level, side.recording, side.programs[mine ? planned.actual : planned.golden],
+                 side.recording.slots[slot].operation);
+  };
+  std::erase_if(planned.pairs, [&](const PlannedPair& pair) { return !is_wanted(pair); });
+}
+
+size_t most_layers(const std::vector<Program>& programs) {
+  size_t out = 0;
+  for (const Program& program : programs) out = std::max(out, program.layers.size());
+  return out;
+}
+
 }  // namespace
 
 AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
@@ -224,59 +380,14 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
                          Alignment alignment, std::vector<PlannedProgram> planned,
                          CompareLevel level) {
   AutomaticPairs out;
+  out.notes = alignment.notes;
   add_note(alignment, true, out.notes);
   add_note(alignment, false, out.notes);
-  std::set<uint32_t> golden_paired, actual_paired, golden_copies, actual_likely;
-  std::unordered_map<uint32_t, std::string> golden_alone, actual_alone;
-  for (PlannedProgram& program : planned) {
-    // What a program does in rounds without a counterpart says nothing of its operations.
-    if (stands_alone(program)) {
-      sort_pairs(*golden, *actual, program.pairs);
-      continue;
-    }
-    for (const PlannedPair& pair : program.pairs) {
-      const bool complete = !pair.golden.empty() && !pair.actual.empty();
-      for (const uint32_t slot : pair.golden) {
-        const uint32_t operation = golden->slots[slot].operation;
-        if (complete)
-          golden_paired.insert(operation);
-        else if (pair.actual.empty() && pair.alone.empty())
-          golden_copies.insert(operation);
-        else
-          golden_alone.emplace(operation, pair.alone);
-      }
-      for (const uint32_t slot : pair.actual) {
-        const uint32_t operation = actual->slots[slot].operation;
-        if (complete)
-          actual_paired.insert(operation);
-        else
-          actual_alone.emplace(operation, pair.alone);
-        if (complete && pair.certainty != Certainty::kCertain) actual_likely.insert(operation);
-      }
-    }
-    // Copies were only there to be counted.
-    std::erase_if(program.pairs, [](const PlannedPair& pair) {
-      return pair.actual.empty() && pair.alone.empty();
-    });
-    sort_pairs(*golden, *actual, program.pairs);
-  }
+  out.golden_layers = most_layers(golden_programs);
+  out.actual_layers = most_layers(actual_programs);
+  count_pairs(*golden, *actual, planned, out);
   for (PlannedProgram& program : planned)
-    std::erase_if(program.pairs, [&](const PlannedPair& pair) {
-      return pair.actual.empty() ? !is_of(level, *golden, golden_programs[program.golden],
-                                          golden->slots[pair.golden[0]].operation)
-                                 : !is_of(level, *actual, actual_programs[program.actual],
-                                          actual->slots[pair.actual[0]].operation);
-    });
-  out.golden = coverage_of(*golden, golden_paired, golden_alone, golden_copies);
-  out.actual = coverage_of(*actual, actual_paired, actual_alone, {});
-  for (const uint32_t operation : counted_operations(*actual))
-    if (actual_paired.contains(operation))
-      ++(actual_likely.contains(operation) ? out.likely : out.certain);
-  for (const Program& program : golden_programs)
-    out.golden_layers = std::max(out.golden_layers, program.layers.size());
-  for (const Program& program : actual_programs)
-    out.actual_layers = std::max(out.actual_layers, program.layers.size());
-  out.notes.insert(out.notes.begin(), alignment.notes.begin(), alignment.notes.end());
+    keep_level(level, {*golden, golden_programs}, {*actual, actual_programs}, program);
 
   auto plan = std::make_shared<Plan>();
   plan->golden = std::move(golden);
@@ -284,27 +395,17 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
   plan->golden_programs = std::move(golden_programs);
   plan->actual_programs = std::move(actual_programs);
   plan->programs = std::move(planned);
-  for (const PlannedProgram& program : plan->programs) {
-    auto& entries = plan->entries.emplace_back();
-    for (uint32_t i = 0; i < program.pairs.size(); ++i)
-      for (uint32_t rank = 0; rank < ranks_of(*plan, program.pairs[i]); ++rank)
-        entries.push_back({i, rank});
-  }
+  plan->list_entries();
   size_t total = 0;
   for (Step& step : all_steps(std::move(alignment))) {
-    const size_t golden_program = step.golden.round == kNoRound ? kNoProgram : step.golden.program;
-    const size_t actual_program = step.actual.round == kNoRound ? kNoProgram : step.actual.program;
-    const auto found = std::find_if(
-        plan->programs.begin(), plan->programs.end(), [&](const PlannedProgram& program) {
-          return program.golden == golden_program && program.actual == actual_program;
-        });
-    if (found == plan->programs.end()) continue;
-    const auto index = static_cast<size_t>(found - plan->programs.begin());
+    const auto program = plan->program_in(step);
+    if (!program) continue;
     if (step.alone.empty())
-      out.tokens.push_back({step.token, plan->golden->rounds[step.golden.round],
-                            plan->actual->rounds[step.actual.round], step.is_prefill});
-    const size_t entries = plan->entries_in(*found, index, step);
-    plan->program_of.push_back(index);
+      out.tokens.push_back({step.token, round_text(*plan->golden, step.golden),
+                            round_text(*plan->actual, step.actual), step.is_prefill,
+                            step.phase_is_known});
+    const size_t entries = plan->entries_in(plan->programs[*program], *program, step);
+    plan->program_of.push_back(*program);
     plan->entries_of.push_back(entries);
     plan->first.push_back(total);
     plan->steps.push_back(std::move(step));

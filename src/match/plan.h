@@ -16,10 +16,13 @@ namespace ait::match {
 struct PlannedPair {
   std::vector<uint32_t> golden;  // slots; two are added up
   std::vector<uint32_t> actual;
+  // The golden slots are of my own side: what went into a mere copy is held against what came out.
+  bool golden_is_mine = false;
   Form form;
   Certainty certainty = Certainty::kCertain;
   std::string why;
   std::string alone;
+  std::string who;  // whom `alone` speaks of, where that is somebody else in every pair
 };
 
 inline constexpr size_t kNoProgram = ~size_t{0};

@@ -151,6 +151,52 @@ Program program_of(const Recording& recording, Tops tops) {
   return program;
 }
 
+// The compiled graphs that ran in a round, on whatever rank.
+std::vector<uint32_t> graphs_in(const Recording& recording, size_t round) {
+  std::vector<uint32_t> graphs;
+  for (size_t rank = 0; rank < recording.ranks.size(); ++rank)
+    if (const auto kept = recording.kept.find(rank * recording.rounds.size() + round);
+        kept != recording.kept.end())
+      for (const auto& unit : kept->second) graphs.push_back(unit.unit);
+  std::sort(graphs.begin(), graphs.end());
+  graphs.erase(std::unique(graphs.begin(), graphs.end()), graphs.end());
+  return graphs;
+}
+
+std::vector<std::vector<uint32_t>> sets_of_graphs(const Recording& recording) {
+  std::vector<std::vector<uint32_t>> sets;
+  if (recording.traits.rounds == capture::Traits::Rounds::kGraphs) {
+    for (uint32_t graph = 0; graph < recording.graphs.size(); ++graph) sets.push_back({graph});
+    return sets;
+  }
+  for (size_t round = 0; round < recording.rounds.size(); ++round)
+    if (auto set = graphs_in(recording, round);
+        std::find(sets.begin(), sets.end(), set) == sets.end())
+      sets.push_back(std::move(set));
+  return sets;
+}
+
+std::vector<Program> programs_of_graphs(const Recording& recording) {
+  std::vector<Program> programs;
+  for (auto& set : sets_of_graphs(recording)) {
+    Tops tops;
+    for (const uint32_t graph : set)
+      for (uint32_t i = recording.graphs[graph].first; i < recording.graphs[graph].end; ++i)
+        tops.push_back(i);
+    programs.push_back(program_of(recording, std::move(tops)));
+    programs.back().graphs = std::move(set);
+  }
+  return programs;
+}
+
+std::vector<Program> programs_of(const Recording& recording) {
+  if (!recording.graphs.empty()) return programs_of_graphs(recording);
+  std::vector<Program> programs;
+  for (Tops& graph : graphs_of(recording))
+    programs.push_back(program_of(recording, std::move(graph)));
+  return programs;
+}
+
 }  // namespace
 
 bool Program::is_shared(uint32_t top) const { return contains(shared, top); }
@@ -187,9 +233,7 @@ std::string structure_of(const Recording& recording, const Segment& segment) {
 }
 
 std::vector<Program> find_programs(const Recording& recording) {
-  std::vector<Program> programs;
-  for (Tops& graph : graphs_of(recording))
-    programs.push_back(program_of(recording, std::move(graph)));
+  std::vector<Program> programs = programs_of(recording);
   for (Program& program : programs)
     for (const uint32_t top : program.tops)
       for (const Program& other : programs)
@@ -197,6 +241,14 @@ std::vector<Program> find_programs(const Recording& recording) {
             !program.is_shared(top))
           program.shared.push_back(top);
   return programs;
+}
+
+size_t program_in(const Recording& recording, const std::vector<Program>& programs, size_t round) {
+  if (recording.graphs.empty()) return 0;
+  const std::vector<uint32_t> graphs = graphs_in(recording, round);
+  const auto found = std::find_if(programs.begin(), programs.end(),
+                                  [&](const Program& program) { return program.graphs == graphs; });
+  return found == programs.end() ? 0 : static_cast<size_t>(found - programs.begin());
 }
 
 }  // namespace ait::match

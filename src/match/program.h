@@ -31,7 +31,8 @@ struct Program {
   std::vector<uint32_t> tops;    // top-level operations
   std::vector<uint32_t> shared;  // those of them that other programs of the recording run, too
   std::vector<Segment> layers;
-  Segment outside;  // everything else
+  Segment outside;               // everything else
+  std::vector<uint32_t> graphs;  // of a run of compiled graphs: those that it consists of
 
   bool is_shared(uint32_t top) const;
   // Which layer an operation of the recording lies in, from 0; nothing outside of layers.
@@ -39,8 +40,13 @@ struct Program {
 };
 
 // A torch model is one program, and so is an acceleration library's model that has one graph. A
-// model that has graphs of its own for prefill and decode is two programs, in that order.
+// model that has graphs of its own for prefill and decode is two programs, in that order. A compiled
+// graph is a program; in a run that counts calls, all graphs that ran in one.
 std::vector<Program> find_programs(const capture::Recording& recording);
+
+// Which of them ran in a round of calls; the first where nothing tells it.
+size_t program_in(const capture::Recording& recording, const std::vector<Program>& programs,
+                  size_t round);
 
 // One of the two runs that are compared.
 struct RunSide {

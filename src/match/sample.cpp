@@ -46,11 +46,21 @@ bool has_rows(const Shape& shape, size_t rows) {
   return rows == 1;
 }
 
+// Of a tensor in a file of several; the only one of a file needs no name.
+std::optional<size_t> index_of(const formats::TensorFile& file, const std::string& member) {
+  if (member.empty()) return file.size() == 1 ? std::optional<size_t>(0) : std::nullopt;
+  for (size_t i = 0; i < file.size(); ++i)
+    if (file.name(i) == member) return i;
+  return std::nullopt;
+}
+
 std::optional<Tensor> load(const capture::TensorRecord& record) {
   if (record.kept != capture::Kept::kBytes) return std::nullopt;
   const auto file = formats::open_tensor_file(record.path);
-  if (!file || (*file)->size() != 1) return std::nullopt;
-  auto tensor = (*file)->load(0);
+  if (!file) return std::nullopt;
+  const auto index = index_of(**file, record.member);
+  if (!index) return std::nullopt;
+  auto tensor = (*file)->load(*index);
   if (!tensor || tensor->elements() == 0) return std::nullopt;
   const DTypeKind kind = info(tensor->dtype()).kind;
   if (kind == DTypeKind::kComplex || kind == DTypeKind::kPacked) return std::nullopt;

@@ -105,6 +105,7 @@ class Aligner {
   // Graphs beside those for prompts and for new words: which call they belong to nobody knows.
   static void add_other_graphs(const Timeline& timeline, bool is_golden, Alignment& out) {
     const RunSide& side = timeline.side();
+    if (!timeline.has_two_graphs()) return;
     for (size_t program = 2; program < side.programs.size(); ++program)
       for (size_t round = 0; round < side.recording.rounds.size(); ++round) {
         if (!runs_in(side, program, round)) continue;
@@ -185,6 +186,11 @@ Error no_such_round(const Recording& recording, const std::string& name) {
          << names(recording);
 }
 
+size_t program_for(const RunSide& side, size_t round, bool is_prefill) {
+  if (count_for_themselves(side)) return is_prefill ? 0 : 1;
+  return program_in(side.recording, side.programs, round);
+}
+
 // As a person wrote it. Of a folder that two tokens are mapped to, the first token is its prompt
 // and the second one its new word.
 Result<Alignment> follow_map(const RunSide& golden, const RunSide& actual, const TokenMap& map) {
@@ -205,11 +211,10 @@ Result<Alignment> follow_map(const RunSide& golden, const RunSide& actual, const
     const bool first_use = seen.insert(folder).second;
     step.is_prefill = uses[folder] > 1 ? first_use : out.steps.empty() && token == "0";
     step.number = static_cast<int64_t>(out.steps.size());
-    if (actual.programs.size() >= 2) {
-      if (!runs_in(actual, 0, step.actual.round)) step.is_prefill = false;
-      step.actual.program = step.is_prefill ? 0 : 1;
-    }
-    if (golden.programs.size() >= 2) step.golden.program = step.is_prefill ? 0 : 1;
+    if (count_for_themselves(actual) && !runs_in(actual, 0, step.actual.round))
+      step.is_prefill = false;
+    step.actual.program = program_for(actual, step.actual.round, step.is_prefill);
+    step.golden.program = program_for(golden, step.golden.round, step.is_prefill);
     out.steps.push_back(std::move(step));
   }
   out.notes.emplace_back("tokens are aligned as --token-map says");
@@ -227,7 +232,7 @@ Step step_of_only_rounds(const RunSide& golden, const RunSide& actual) {
   step.token = golden.recording.rounds[0];
   step.golden.round = step.golden.shared_round = 0;
   step.actual.round = step.actual.shared_round = 0;
-  if (actual.programs.size() >= 2 && !runs_in(actual, 0, 0)) step.actual.program = 1;
+  if (count_for_themselves(actual) && !runs_in(actual, 0, 0)) step.actual.program = 1;
   step.is_prefill = step.actual.program == 0;
   return step;
 }

@@ -40,8 +40,11 @@ struct Step {
   SideStep golden;
   SideStep actual;
   bool is_prefill = false;
+  bool phase_is_known = true;
   int64_t number = 0;  // of the call, to sort by; below 0: a warm-up
   std::string alone;   // why one of the sides has no round; empty where both have
+  // Golden's ranks and mine that took part. Empty: all, each with its equal.
+  std::vector<std::pair<size_t, size_t>> ranks;
 };
 
 struct Alignment {

@@ -8,8 +8,8 @@ namespace ait::metrics {
 namespace {
 
 // out[i] = convert(element i of `data`), which need not be aligned.
-template <typename Stored, typename value, typename Convert>
-void decode_each(const void* data, size_t elements, value* out, Convert convert) {
+template <typename Stored, typename Value, typename Convert>
+void decode_each(const void* data, size_t elements, Value* out, Convert convert) {
   const auto* bytes = static_cast<const std::byte*>(data);
   for (size_t i = 0; i < elements; ++i) {
     Stored stored;

@@ -90,7 +90,10 @@ Result<std::string> param_of(const Recording& recording, size_t rank, size_t rou
       folder_of(recording, rank, round, operation) + "/" + std::string(record::kParamFile);
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return recording.operations[operation].param;
-  return read_text(path, kMaxParamBytes);
+  auto text = read_text(path, kMaxParamBytes);
+  // The line end of the file would be one in the table.
+  if (text) text->erase(text->find_last_not_of(" \r\n") + 1);
+  return text;
 }
 
 Case case_of(const Search& search, const Recording& recording, size_t rank, size_t round,

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
-#include "golden/rounding.h"
+#include "base/parallel.h"
+#include "golden/rounder.h"
 #include "metrics/elements.h"
 
 namespace ait::opcheck {
@@ -14,131 +16,241 @@ namespace {
 constexpr double kZero = 0x1p-23;
 constexpr double kSmallestNorm = 1e-8;
 
-// The elements that are compared, golden and actual side by side.
-struct Values {
-  std::vector<double> golden;  // rounded to the type of the output
-  std::vector<double> actual;
-};
+// So many elements are looked at together.
+constexpr size_t kBlock = 2048;
 
 bool same_non_finite(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || (std::isinf(a) && a == b);
 }
 
-// How far the worst element of one form is off, in bounds.
-struct Distance {
-  double of_bound = 0;
-  size_t element = 0;
-};
+// An output and its golden, element by element. Of an output of which only a part is written these
+// are the elements of that part.
+class Pair {
+ public:
+  Pair(const golden::Output& expected, const TensorView& actual)
+      : expected_(expected), actual_(actual), rounder_(actual.dtype) {}
 
-Distance distance_of(const golden::Output& expected, size_t form, const std::vector<double>& actual,
-                     DType dtype) {
-  const std::vector<double>& golden = form == 0 ? expected.values : expected.forms[form - 1].values;
-  Distance worst;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    if (!expected.undefined.empty() && expected.undefined[i]) continue;
-    // A value beyond the largest of the type is infinite there, and both are right near the edge.
-    const double g = golden[i];
-    const double rounded = golden::round_to(dtype, g);
-    if (actual[i] == g || actual[i] == rounded || same_non_finite(actual[i], rounded) ||
-        golden::is_tied(expected, i, actual[i]))
-      continue;
-    const double bound = golden::bound(expected, i, dtype, form);
-    const double error = std::abs(actual[i] - g);
-    const double used = error <= bound ? error / bound
-                        : bound > 0 && std::isfinite(error)
-                            ? error / bound
-                            : std::numeric_limits<double>::infinity();
-    if (!(used <= worst.of_bound)) worst = {used, i};
+  size_t elements() const { return expected_.values.size(); }
+  const std::vector<double>& golden(size_t form) const {
+    return form == 0 ? expected_.values : expected_.forms[form - 1].values;
   }
-  return worst;
-}
+  // Whether the definition leaves this element open.
+  bool is_open(size_t i) const { return has_open() && expected_.undefined[i]; }
+  bool has_open() const { return !expected_.undefined.empty(); }
+
+  void read(size_t first, size_t count, double* out) const {
+    if (!expected_.part) return metrics::read_elements(actual_, first, count, out);
+    const size_t stretch = expected_.part->stretch_elements;
+    while (count > 0) {
+      const size_t inside = first % stretch;
+      const size_t some = std::min(count, stretch - inside);
+      metrics::read_elements(actual_, expected_.part->starts[first / stretch] + inside, some, out);
+      first += some;
+      count -= some;
+      out += some;
+    }
+  }
+
+  // Some elements side by side.
+  struct Block {
+    size_t first;
+    size_t count;
+    double actual[kBlock];
+    double golden[kBlock];  // rounded to the type of the output; actual where that is as good
+  };
+  size_t blocks() const { return (elements() + kBlock - 1) / kBlock; }
+  void read_block(size_t index, size_t form, Block& block) const {
+    block.first = index * kBlock;
+    block.count = std::min(kBlock, elements() - block.first);
+    read(block.first, block.count, block.actual);
+    rounder_.round(golden(form).data() + block.first, block.count, block.golden);
+    if (expected_.tie_of.empty()) return;
+    for (size_t i = 0; i < block.count; ++i)
+      if (golden::is_tied(expected_, block.first + i, block.actual[i]))
+        block.golden[i] = block.actual[i];
+  }
+
+  // How far an element is off, in bounds.
+  double share_of_bound(size_t form, size_t i, double actual) const {
+    const double value = golden(form)[i];
+    // A value beyond the largest of the type is infinite there, and both are right near the edge.
+    if (actual == value || same_non_finite(actual, rounder_.round(value))) return 0;
+    const double bound = expected_.slack.empty() ? 0 : rounder_.bound(value, expected_.slack[i]);
+    const double error = std::abs(actual - value);
+    return bound > 0 && std::isfinite(error) ? error / bound
+                                             : std::numeric_limits<double>::infinity();
+  }
+
+ private:
+  const golden::Output& expected_;
+  const TensorView& actual_;
+  golden::Rounder rounder_;
+};
 
 struct Errors {
   size_t passed = 0;
   double largest = 0;
+
+  void add(double error, bool passes) {
+    passed += passes ? 1 : 0;
+    if (std::isfinite(error)) largest = std::max(largest, error);
+  }
+  void add(const Errors& other) {
+    passed += other.passed;
+    largest = std::max(largest, other.largest);
+  }
 };
 
-void count(double error, bool passes, Errors& out) {
-  if (passes) ++out.passed;
-  if (std::isfinite(error)) out.largest = std::max(out.largest, error);
+// What one form of the golden says of an output.
+struct Outcome {
+  double of_bound = 0;  // of the worst element, how far it is off in bounds
+  size_t worst = 0;
+  size_t elements = 0;
+  Errors relative, absolute;
+  size_t mismatches = 0;   // one side is not finite
+  size_t beside_zero = 0;  // where the golden value is zero
+
+  void add(const Outcome& next) {
+    if (!(next.of_bound <= of_bound)) {
+      of_bound = next.of_bound;
+      worst = next.worst;
+    }
+    elements += next.elements;
+    relative.add(next.relative);
+    absolute.add(next.absolute);
+    mismatches += next.mismatches;
+    beside_zero += next.beside_zero;
+  }
+};
+
+// Which elements meet the standard, and what does not show in that.
+void judge(double golden, double actual, const Standard& standard, Outcome& out) {
+  if (!std::isfinite(golden) || !std::isfinite(actual)) {
+    const bool same = same_non_finite(golden, actual);
+    if (!same) ++out.mismatches;
+    out.relative.add(0, same);
+    out.absolute.add(0, same);
+    return;
+  }
+  const double difference = std::abs(actual - golden);
+  const bool is_zero = std::abs(golden) <= kZero;
+  const double error = is_zero ? 0 : std::abs(actual / golden - 1);
+  if (is_zero && std::abs(actual) > standard.tolerance) ++out.beside_zero;
+  out.relative.add(error, standard.by_one ? difference <= 1 : error <= standard.tolerance);
+  out.absolute.add(difference, difference <= (standard.by_one ? 1 : standard.tolerance));
+}
+
+Outcome outcome_of(const Pair& pair, size_t form, const Standard& standard) {
+  std::vector<Outcome> parts(pair.blocks());
+  parallel_for(parts.size(), 0, [&](size_t index) {
+    Pair::Block block;
+    pair.read_block(index, form, block);
+    Outcome& out = parts[index];
+    size_t same = 0;
+    const auto look_at = [&](size_t i) {
+      if (pair.is_open(block.first + i)) return;
+      ++out.elements;
+      judge(block.golden[i], block.actual[i], standard, out);
+      if (block.actual[i] == block.golden[i]) return;
+      const double used = pair.share_of_bound(form, block.first + i, block.actual[i]);
+      if (used <= out.of_bound) return;
+      out.of_bound = used;
+      out.worst = block.first + i;
+    };
+    // Most elements are what they should be: several of them at a time are done with.
+    constexpr size_t kRun = 16;
+    for (size_t first = 0; first < block.count; first += kRun) {
+      const size_t last = std::min(first + kRun, block.count);
+      size_t equal = 0;
+      for (size_t i = first; i < last; ++i) equal += block.actual[i] == block.golden[i] ? 1 : 0;
+      if (equal == last - first && !pair.has_open())
+        same += equal;
+      else
+        for (size_t i = first; i < last; ++i) look_at(i);
+    }
+    out.elements += same;
+    out.relative.passed += same;
+    out.absolute.passed += same;
+  });
+  Outcome whole;
+  for (const Outcome& part : parts) whole.add(part);
+  return whole;
 }
 
 double percent(size_t part, size_t whole) {
   return whole == 0 ? 100 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Of the elements that are finite on both sides; NaN where there are none.
-double cosine(const Values& values) {
-  double product = 0, golden = 0, actual = 0;
+// Calls body(golden, actual) for the elements that are finite on both sides; says how many.
+template <typename Body>
+size_t for_each_finite(const Pair& pair, size_t form, const Body& body) {
   size_t finite = 0;
-  for (size_t i = 0; i < values.golden.size(); ++i) {
-    const double g = values.golden[i], a = values.actual[i];
-    if (!std::isfinite(g) || !std::isfinite(a)) continue;
-    ++finite;
+  Pair::Block block;
+  for (size_t index = 0; index < pair.blocks(); ++index) {
+    pair.read_block(index, form, block);
+    for (size_t i = 0; i < block.count; ++i) {
+      const double golden = block.golden[i], actual = block.actual[i];
+      if (pair.is_open(block.first + i) || !std::isfinite(golden) || !std::isfinite(actual))
+        continue;
+      ++finite;
+      body(golden, actual);
+    }
+  }
+  return finite;
+}
+
+// Of the elements that are finite on both sides; NaN where there are none.
+double cosine(const Pair& pair, size_t form) {
+  double product = 0, golden = 0, actual = 0;
+  const size_t finite = for_each_finite(pair, form, [&](double g, double a) {
     product += g * a;
     golden += g * g;
     actual += a * a;
-  }
+  });
   if (finite == 0) return std::numeric_limits<double>::quiet_NaN();
   if (golden == 0 && actual == 0) return 1;
   return product /
          (std::max(std::sqrt(golden), kSmallestNorm) * std::max(std::sqrt(actual), kSmallestNorm));
 }
 
-double log_sum_exp(const std::vector<double>& values, const std::vector<size_t>& places) {
-  double highest = -std::numeric_limits<double>::infinity();
-  for (const size_t i : places) highest = std::max(highest, values[i]);
-  double sum = 0;
-  for (const size_t i : places) sum += std::exp(values[i] - highest);
-  return highest + std::log(sum);
-}
-
 // Of both as softmax over all elements.
-double kl(const Values& values) {
-  std::vector<size_t> finite;
-  for (size_t i = 0; i < values.golden.size(); ++i)
-    if (std::isfinite(values.golden[i]) && std::isfinite(values.actual[i])) finite.push_back(i);
-  if (finite.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const double golden = log_sum_exp(values.golden, finite);
-  const double actual = log_sum_exp(values.actual, finite);
+double kl(const Pair& pair, size_t form) {
+  double golden_highest = -std::numeric_limits<double>::infinity();
+  double actual_highest = golden_highest;
+  const size_t finite = for_each_finite(pair, form, [&](double g, double a) {
+    golden_highest = std::max(golden_highest, g);
+    actual_highest = std::max(actual_highest, a);
+  });
+  if (finite == 0) return std::numeric_limits<double>::quiet_NaN();
+  double golden_sum = 0, actual_sum = 0;
+  for_each_finite(pair, form, [&](double g, double a) {
+    golden_sum += std::exp(g - golden_highest);
+    actual_sum += std::exp(a - actual_highest);
+  });
+  const double golden = golden_highest + std::log(golden_sum);
+  const double actual = actual_highest + std::log(actual_sum);
   double sum = 0;
-  for (const size_t i : finite) {
-    const double log_p = values.golden[i] - golden;
-    sum += std::exp(log_p) * (log_p - (values.actual[i] - actual));
-  }
+  for_each_finite(pair, form, [&](double g, double a) {
+    const double log_p = g - golden;
+    sum += std::exp(log_p) * (log_p - (a - actual));
+  });
   return std::max(0.0, sum);
 }
 
-// Which elements meet the standard, and what does not show in that.
-void judge(const Values& values, const Standard& standard, const Metrics& metrics, CheckRow& row) {
-  Errors relative, absolute;
-  size_t mismatches = 0, beside_zero = 0;
-  for (size_t i = 0; i < values.golden.size(); ++i) {
-    const double g = values.golden[i], a = values.actual[i];
-    if (!std::isfinite(g) || !std::isfinite(a)) {
-      const bool same = same_non_finite(g, a);
-      if (!same) ++mismatches;
-      count(0, same, relative);
-      count(0, same, absolute);
-      continue;
-    }
-    const double difference = std::abs(a - g);
-    const double error = std::abs(g) > kZero ? std::abs(a / g - 1) : 0;
-    if (std::abs(g) <= kZero && std::abs(a) > standard.tolerance) ++beside_zero;
-    count(error, standard.by_one ? difference <= 1 : error <= standard.tolerance, relative);
-    count(difference, standard.by_one ? difference <= 1 : difference <= standard.tolerance,
-          absolute);
-  }
-  const size_t elements = values.golden.size();
-  row.relative_rate_percent = percent(relative.passed, elements);
-  row.max_relative_error = relative.largest;
+void put_into_row(const Outcome& outcome, const Standard& standard, const Metrics& metrics,
+                  CheckRow& row) {
+  row.relative_rate_percent = percent(outcome.relative.passed, outcome.elements);
+  row.max_relative_error = outcome.relative.largest;
   if (metrics.absolute) {
-    row.absolute_rate_percent = percent(absolute.passed, elements);
-    row.max_absolute_error = absolute.largest;
+    row.absolute_rate_percent = percent(outcome.absolute.passed, outcome.elements);
+    row.max_absolute_error = outcome.absolute.largest;
   }
-  if (mismatches > 0) row.reasons.push_back("nan/inf mismatch: " + std::to_string(mismatches));
-  if (beside_zero > 0)
-    row.reasons.push_back("nonzero where golden is zero: " + std::to_string(beside_zero));
+  if (outcome.mismatches > 0)
+    row.reasons.push_back("nan/inf mismatch: " + std::to_string(outcome.mismatches));
+  if (outcome.beside_zero > 0)
+    row.reasons.push_back("nonzero where golden is zero: " + std::to_string(outcome.beside_zero));
+  row.verdict =
+      *row.relative_rate_percent >= standard.rate_percent ? Verdict::kPass : Verdict::kFailed;
 }
 
 }  // namespace
@@ -171,39 +283,26 @@ std::optional<Standard> standard_of(DType dtype) {
 
 namespace {
 
-// The elements that the golden speaks of.
-std::vector<double> elements_of(const golden::Output& expected, const TensorView& actual) {
-  std::vector<double> found;
-  if (!expected.part) {
-    metrics::read_elements(actual, 0, actual.elements, found);
-    found.resize(actual.elements);
-    return found;
-  }
-  const size_t count = expected.part->stretch_elements;
-  std::vector<double> stretch;
-  for (const size_t start : expected.part->starts) {
-    metrics::read_elements(actual, start, count, stretch);
-    found.insert(found.end(), stretch.begin(), stretch.begin() + static_cast<ptrdiff_t>(count));
-  }
-  return found;
-}
-
 // How many elements beside the part that is written have changed.
 size_t changed_beside(const golden::Part& part, const TensorView& actual,
                       const TensorView& before) {
-  constexpr size_t kBlock = size_t{1} << 16;
-  std::vector<double> now, then;
+  const size_t size = size_bytes(actual.dtype);
+  const bool have_bytes = actual.plain() && before.plain() && actual.dtype == before.dtype;
   size_t changed = 0;
-  size_t next = 0;
   const auto compare = [&](size_t first, size_t end) {
+    double now[kBlock], then[kBlock];
     for (; first < end; first += kBlock) {
       const size_t count = std::min(kBlock, end - first);
+      if (have_bytes &&
+          std::memcmp(actual.data + first * size, before.data + first * size, count * size) == 0)
+        continue;
       metrics::read_elements(actual, first, count, now);
       metrics::read_elements(before, first, count, then);
       for (size_t i = 0; i < count; ++i)
         changed += now[i] != then[i] && !(std::isnan(now[i]) && std::isnan(then[i]));
     }
   };
+  size_t next = 0;
   for (const size_t start : part.starts) {
     compare(next, start);
     next = start + part.stretch_elements;
@@ -216,42 +315,32 @@ size_t changed_beside(const golden::Part& part, const TensorView& actual,
 
 void measure(const golden::Output& expected, const TensorView& actual,
              const std::optional<Tensor>& before, const Metrics& metrics, CheckRow& row) {
-  const std::vector<double> found = elements_of(expected, actual);
+  const Pair pair(expected, actual);
+  row.standard = standard_of(actual.dtype);
+  const Standard standard = row.standard.value_or(Standard());
   // The form that it agrees with best is the one that its device gives.
   size_t form = 0;
-  Distance distance = distance_of(expected, 0, found, actual.dtype);
+  Outcome outcome = outcome_of(pair, 0, standard);
   for (size_t other = 1; other <= expected.forms.size(); ++other)
-    if (const Distance next = distance_of(expected, other, found, actual.dtype);
-        next.of_bound < distance.of_bound) {
-      distance = next;
+    if (const Outcome next = outcome_of(pair, other, standard); next.of_bound < outcome.of_bound) {
+      outcome = next;
       form = other;
     }
-  const std::vector<double>& golden = form == 0 ? expected.values : expected.forms[form - 1].values;
   row.form = form == 0 ? expected.form : expected.forms[form - 1].name;
-  row.of_bound = distance.of_bound;
-  Values values;
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (!expected.undefined.empty() && expected.undefined[i]) continue;
-    const bool tied = golden::is_tied(expected, i, found[i]);
-    values.golden.push_back(tied ? found[i] : golden::round_to(actual.dtype, golden[i]));
-    values.actual.push_back(found[i]);
+  row.of_bound = outcome.of_bound;
+  if (outcome.of_bound > 0) {
+    row.worst_element = outcome.worst;
+    row.worst_golden = pair.golden(form)[outcome.worst];
+    pair.read(outcome.worst, 1, &row.worst_actual);
   }
-  if (distance.of_bound > 0) {
-    row.worst_element = distance.element;
-    row.worst_golden = golden[distance.element];
-    row.worst_actual = found[distance.element];
-  }
-  if (metrics.cosine) row.cosine_similarity = cosine(values);
-  if (metrics.kl) row.kl_divergence = kl(values);
-  row.standard = standard_of(actual.dtype);
+  if (metrics.cosine) row.cosine_similarity = cosine(pair, form);
+  if (metrics.kl) row.kl_divergence = kl(pair, form);
   if (!row.standard) {
     row.verdict = Verdict::kFailed;
     row.reasons.push_back(std::string(name(actual.dtype)) + " not supported!");
     return;
   }
-  judge(values, *row.standard, metrics, row);
-  row.verdict =
-      *row.relative_rate_percent >= row.standard->rate_percent ? Verdict::kPass : Verdict::kFailed;
+  put_into_row(outcome, standard, metrics, row);
   if (!expected.part) return;
   if (!before) {
     row.reasons.emplace_back("input dumped after in-place write: only what it wrote was compared");

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "formats/atb_bin.h"
+#include "formats/ge_dump.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "formats/registry.h"
@@ -198,6 +199,7 @@ std::vector<uint8_t> contents(const std::string& path) {
 
 const std::map<std::string, fuzz::Opener> kFuzzedReaders = {
     {"fuzz_atb_bin", atb_bin::open},
+    {"fuzz_ge_dump", ge_dump::open},
     {"fuzz_npy", npy::open},
     {"fuzz_npz", npz::open},
     {"fuzz_safetensors", safetensors::open},
@@ -209,6 +211,7 @@ const std::map<std::string, fuzz::Opener> kFuzzedReaders = {
 // The targets that take anything else than a tensor file.
 const std::map<std::string, int (*)(const uint8_t* data, size_t size)> kOtherTargets = {
     {"fuzz_dump_tree", fuzz::read_as_dump_tree},
+    {"fuzz_ge_text", fuzz::read_as_ge_text},
     {"fuzz_index", fuzz::read_as_index},
     {"fuzz_labels", fuzz::read_as_labels},
     {"fuzz_manifest", fuzz::read_as_manifest},

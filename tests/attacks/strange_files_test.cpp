@@ -60,9 +60,14 @@ Texts with_problems(const Result<T>& result) {
   return result ? texts_of(result->problems) : texts_of(result);
 }
 
+Texts doubts_of(const Result<capture::Recording>& recording) {
+  return recording ? recording->completeness.doubts : texts_of(recording);
+}
+
 // What a reader says of the strange thing.
 enum class Says : uint8_t {
   kWhat,     // what it is and where
+  kName,     // what it is and its name: where is said elsewhere
   kNothing,  // the file may be missing as well, and then nobody asks for it
 };
 
@@ -150,8 +155,10 @@ const std::vector<Reader>& readers() {
       {"TorchStatistics", "torch_tensors/cpu_7/0/root/statistics.csv",
        [](auto& folder, auto&) { return with_problems(capture::read_torch_dump(folder)); }},
       {"TorchManifest", "torch_tensors/cpu_7/manifest.json",
-       [](auto& folder, auto&) { return with_problems(capture::read_torch_dump(folder)); },
-       Says::kNothing},
+       [](auto& folder, auto&) { return doubts_of(capture::read_torch_dump(folder)); },
+       Says::kName},
+      {"LibraryManifest", "manifest.json",
+       [](auto& folder, auto&) { return doubts_of(capture::read_atb_dump(folder)); }, Says::kName},
       {"TorchManifestOfARun", "torch_tensors/cpu_7/manifest.json",
        [](auto& folder, auto&) {
          return dump::read_torch_run(folder, {7}, fs::file_time_type::min()).notes;
@@ -255,7 +262,8 @@ TEST_P(StrangeFiles, EndTheReadingAtOnce) {
     if (strange.words == "a folder" && texts.empty()) continue;
     if (reader.says == Says::kNothing) continue;
     ASSERT_FALSE(texts.empty());
-    EXPECT_THAT(texts.front(), HasSubstr(place.native()));
+    EXPECT_THAT(texts.front(),
+                HasSubstr(reader.says == Says::kName ? place.filename().native() : place.native()));
     EXPECT_THAT(texts.front(), HasSubstr("is " + strange.words + " where a"));
     EXPECT_EQ(texts.front().find('\n'), std::string::npos);
   }

@@ -124,6 +124,10 @@ TEST(CommandLine, AsksForQuotesWhereTheCommandHasNone) {
   EXPECT_THAT(
       refused({"llm", "dump", "--exec", "python3", "run.py", "-o", "out"}).text(),
       HasSubstr("`run.py`: not expected here; if it belongs to the command of --exec, put"));
+  EXPECT_THAT(refused({"llm", "dump", "--exec", "python3", "-m", "run"}).text(),
+              HasSubstr("`-m`: no such option; if it belongs to the command of --exec, put"));
+  EXPECT_THAT(refused({"llm", "dump", "--exec", "python3 run.py", "-m"}).text(),
+              Not(HasSubstr("in quotes")));
   EXPECT_THAT(refused({"show", "a.npy", "b.npy"}).text(), HasSubstr("`b.npy`: not expected here;"));
 }
 

@@ -57,6 +57,7 @@ def test_sound_kernels_are_within_the_bound(ait, dump, dtype):
     assert document["summary"]["operations"] == len({(r["tensor_path"], r["rank"], r["round"]) for r in rows})
     for row in rows:
         assert row["precision_result"] in ("PASS", "FAILED", "addition failed")
+        assert "\n" not in row["op_param"]
         if row["out_tensor_id"] == "NaN":
             assert row["fail_reason"] and row["rel_precision_rate(%)"] == "NaN"
         else:

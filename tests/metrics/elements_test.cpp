@@ -51,5 +51,14 @@ TEST(ReadElements, TakesMoreThanABlockAndKeepsItsMemory) {
   EXPECT_EQ(out[2], 2.0);
 }
 
+TEST(ReadElements, WritesNothingBehindThem) {
+  const Tensor halves = tensor_of(std::vector<uint16_t>(200, 0x3c00), DType::kFloat16, {200}, {1});
+  for (const size_t count : {0, 1, 7, 63, 64, 65, 129}) {
+    std::vector<double> out(200, -1);
+    read_elements(halves.view(), 5, count, out.data());
+    for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], i < count ? 1.0 : -1.0) << count;
+  }
+}
+
 }  // namespace
 }  // namespace ait::metrics

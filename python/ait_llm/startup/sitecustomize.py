@@ -17,6 +17,10 @@ called for it; see docs/torch_dump.md.
     AIT_TORCH_WEIGHTS      1: the parameters, too
     AIT_TORCH_SEED         an integer: deterministic computing with this seed
 
+    AIT_FX_DUMP_PATH       in place of AIT_TORCH_DUMP_PATH: the folder in which msit_fx_dump is made, with the graphs of
+                           the script's torch.compile; see docs/torchair.md
+    AIT_FX_TOKEN_RANGE     calls of each graph to record, as AIT_TORCH_TOKEN_RANGE
+
 A sitecustomize that would have been imported without this one is imported, too. Whatever goes wrong here is one line on
 stderr, and the script runs on. Nothing here may need a newer Python than the script's.
 """
@@ -35,11 +39,15 @@ def _say(words):
         pass
 
 
-class _TorchWatch(object):
-    """Stands first in sys.meta_path until torch is imported."""
+class _Watch(object):
+    """Stands first in sys.meta_path until a module is imported, and then calls a function."""
+
+    def __init__(self, name, function):
+        self._name = name
+        self._function = function
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch":
+        if name != self._name:
             return None
         sys.meta_path.remove(self)
         import importlib.util
@@ -47,7 +55,7 @@ class _TorchWatch(object):
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
             try:
-                _run_after(spec.loader, _start)
+                _run_after(spec.loader, self._function)
             except Exception as error:
                 _say(error)
         return spec
@@ -65,14 +73,32 @@ def _run_after(loader, function):
     loader.exec_module = exec_module
 
 
-def _start():
-    try:
-        _import_ait_llm()
-        from ait_llm.dump.torch_dump import zero_edit
+def _start_torch():
+    from ait_llm.dump.torch_dump import zero_edit
 
-        zero_edit.start(os.environ)
-    except Exception as error:
-        _say("%s: %s" % (type(error).__name__, error))
+    zero_edit.start(os.environ)
+
+
+def _start_fx():
+    from ait_llm.dump import fx_probe
+
+    fx_probe.start(os.environ)
+
+
+def _watch_for(name, start):
+    """Calls `start` as soon as the module is there."""
+
+    def guarded():
+        try:
+            _import_ait_llm()
+            start()
+        except Exception as error:
+            _say("%s: %s" % (type(error).__name__, error))
+
+    if name in sys.modules:
+        guarded()
+    else:
+        sys.meta_path.insert(0, _Watch(name, guarded))
 
 
 def _import_ait_llm():
@@ -119,8 +145,7 @@ def _import_the_other():
 
 
 if os.environ.get("AIT_TORCH_DUMP_PATH"):
-    if "torch" in sys.modules:
-        _start()
-    else:
-        sys.meta_path.insert(0, _TorchWatch())
+    _watch_for("torch", _start_torch)
+if os.environ.get("AIT_FX_DUMP_PATH"):
+    _watch_for("torch._dynamo.eval_frame", _start_fx)
 _import_the_other()

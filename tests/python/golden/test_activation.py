@@ -4,7 +4,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
-from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal
+from golden_oracle import FLOATS, assert_agrees, assert_sound, golden, normal
+from mutants import mutants_of
 
 SHAPES = [(7,), (3, 10), (2, 1, 6), (1, 4, 2, 8)]
 
@@ -69,20 +70,25 @@ def test_swiglu_and_its_gradient(shape, dim, dtype):
     assert_sound(expected, narrow.grad.to(x.dtype))
 
 
-def test_wrong_kernels_are_caught():
+@mutants_of("ActivationOperation")
+def wrong_activations(trial):
     x = normal(64, 64, scale=2)
     single = x.float()
-    (swish,) = golden.run("ActivationOperation", {"activationType": 4}, [x])
-    assert_caught(swish, single.half(), by=4)  # no function at all
-    assert_caught(swish, (single * torch.sigmoid(1.702 * single)).half(), by=4)  # another scale
-    assert_caught(swish, (x * torch.sigmoid(x)).half() * torch.tensor(1.002).half(), by=1)  # a scale that slipped in
-    (swiglu,) = golden.run("ActivationOperation", {"activationType": 6}, [x])
+    (swish,) = trial.run({"activationType": 4}, [x])
+    trial.sound(swish, F.silu(single).half())
+    trial.caught("no function at all", swish, single.half(), by=4)
+    trial.caught("another scale", swish, (single * torch.sigmoid(1.702 * single)).half(), by=4)
+    trial.caught("0.2 % too large", swish, (x * torch.sigmoid(x)).half() * torch.tensor(1.002).half())
+    (swiglu,) = trial.run({"activationType": 6}, [x])
     a, b = single.chunk(2, -1)
-    assert_caught(swiglu, (F.silu(b) * a).half(), by=4)  # halves swapped
-    even, odd = single[:, ::2], single[:, 1::2]
-    assert_caught(swiglu, (F.silu(even) * odd).half(), by=4)  # halves interleaved
-    (gelu,) = golden.run("ActivationOperation", {"activationType": 2, "geluMode": 0}, [x])
-    assert_caught(gelu, F.gelu(single).half(), by=1)  # the other form
+    trial.sound(swiglu, (F.silu(a) * b).half())
+    trial.caught("halves swapped", swiglu, (F.silu(b) * a).half(), by=4)
+    trial.caught("halves interleaved", swiglu, (F.silu(single[:, ::2]) * single[:, 1::2]).half(), by=4)
+    trial.caught("the gate rounded to bfloat16", swiglu, (F.silu(a).bfloat16().float() * b).half())
+    (gelu,) = trial.run({"activationType": 2, "geluMode": 0}, [x])
+    trial.caught("the other formula of GELU", gelu, F.gelu(single).half())
+    (gelu,) = trial.run({"activationType": 2}, [x])
+    trial.missed("the other formula of GELU, where `geluMode` was not recorded", gelu, F.gelu(single).half())
 
 
 def test_what_cannot_be_computed_says_so():

@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
 from golden_oracle import assert_caught, assert_sound, golden, normal, numbers, whole
+from mutants import mutants_of
 
 TYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "int8": torch.int8}
 I32 = torch.int32
@@ -359,6 +360,161 @@ def test_norm_rope_reshape(dtype):
     assert_sound(expected, written(expected, kernel(torch.float32).to(x.dtype)))
     for wrong in ({"epsilon": 1e-1}, {"sign": -1}, {"cos": cos.roll(1, 0)}, {"slots": slots.roll(1)}):
         assert_caught(expected, written(expected, kernel(torch.float32, **wrong).to(x.dtype)))
+
+
+@mutants_of("ReshapeAndCacheOperation")
+def wrong_caches(trial):
+    key, value = some(6, 2, 8), some(6, 2, 8, seed=1)
+    caches, slots = [some(4, 5, 2, 8, seed=n) for n in (2, 3)], i32([13, 0, -1, 7, 19, 4])
+    keys, _ = trial.run({}, [key, value, *caches, slots])
+
+    def after(rows=key, slots=slots, last=6):
+        cache = caches[0].clone()
+        for token in range(last):
+            if slots[token] >= 0:
+                cache.view(20, 2, 8)[slots[token]] = rows[token]
+        return written(keys, cache)
+
+    trial.sound(keys, after())
+    trial.caught("rows to the slots of others", keys, after(rows=key.roll(1, 0)))
+    trial.caught("slots off by one", keys, after(slots=torch.where(slots < 0, slots, (slots + 1) % 20)))
+    trial.caught("the last token not written", keys, after(last=5))
+    trial.caught("values in the cache of keys", keys, after(rows=value))
+    trial.caught("heads swapped", keys, after(rows=key.flip(1)))
+
+
+def kept_rows(trial, param, keep, mutants):
+    """Two sequences of two heads; `keep` gives the tokens of each, or lists of which the mean is written."""
+    lengths, slots = [5, 9], [0, 30, 10, 20]
+    key, value = some(14, 2, 8), some(14, 2, 8, seed=1)
+    caches = [some(4, 10, 1, 8, seed=s) for s in (2, 3)]
+    wins, first = [3, 2, 4, 0], [1, -1, 0, 6]
+    keys, _ = trial.run(param, [key, value, *caches, i32(slots), i32(wins), i32(lengths), i32(first)])
+    result = lambda keep, rows=key: written(
+        keys, torch.tensor(into(caches[0], compressed(rows, slots, lengths, keep))).half()
+    )
+    trial.sound(keys, result(keep))
+    for name, wrong in mutants.items():
+        trial.caught(name, keys, result(wrong))
+    trial.caught("heads swapped", keys, result(keep, key.flip(1)))
+    trial.caught("nothing written", keys, written(keys, caches[0]))
+
+
+@mutants_of("ReshapeAndCacheOmniOperation")
+def wrong_omni_caches(trial):
+    wins, first = [3, 2, 4, 0], [1, -1, 0, 6]
+
+    def keep(entry, length, shift=0, more=0):
+        start = first[entry] + shift
+        if first[entry] == -1:
+            return list(range(length))
+        return [*range(start), *range(start + wins[entry] + more, length)]
+
+    shifted = lambda entry, length: keep(entry, length, shift=int(entry == 0))
+    shorter = lambda entry, length: keep(entry, length, more=-int(entry == 0))
+    everything = lambda entry, length: list(range(length))
+    mutants = {"the window off by one": shifted, "a window too short by one": shorter, "nothing left out": everything}
+    kept_rows(trial, {}, keep, mutants)
+
+
+@mutants_of("ReshapeAndCacheWithStrideOperation")
+def wrong_strided_caches(trial):
+    key, cache, slots = some(4, 2, 8), some(2, 4, 2, 8, seed=1), i32([7, 0, 3, 5])
+    inputs = [key, cache, slots, torch.tensor([8, 16, 1]), torch.tensor([4])]
+    (keys,) = trial.run({"kvCacheCfg": 1}, inputs)
+
+    def after(strides=(8, 16, 1), offset=4, slots=slots):
+        result = cache.clone()
+        result.view(8, 2, 8)[slots.long()] = key.as_strided((4, 2, 8), strides, offset)
+        return written(keys, result)
+
+    trial.sound(keys, after())
+    trial.caught("the strides not followed", keys, after(strides=(16, 8, 1), offset=0))
+    trial.caught("the offset not read", keys, after(offset=0))
+    trial.caught("slots in another order", keys, after(slots=slots.roll(1)))
+
+
+@mutants_of("KvCacheOperation")
+def wrong_kv_caches(trial):
+    rows, past = some(8, 64), some(2, 4, 9, 64, seed=1)
+    lengths, ends = [3, 0, 5], [3, 4, 7]
+    (expected,) = trial.run("null", [rows, i32([1]), past, i32(ends), i32(lengths)])
+
+    def after(layer=1, shift=0, batch_shift=0, missing=0):
+        cache, start = past.clone(), 0
+        for batch, (length, end) in enumerate(zip(lengths, ends)):
+            for i in range(length - missing):
+                cache[layer, batch + batch_shift, end - length + shift + i] = rows[start + i]
+            start += length
+        return written(expected, cache)
+
+    trial.sound(expected, after())
+    trial.caught("another layer", expected, after(layer=0))
+    trial.caught("a row late", expected, after(shift=1))
+    trial.caught("another sequence", expected, after(batch_shift=1))
+    trial.caught("the last token not written", expected, after(missing=1))
+
+
+@mutants_of("BlockCopyOperation")
+def wrong_block_copies(trial):
+    caches = [some(9, 4, 2, 8), some(9, 4, 2, 6, seed=1)]
+    keys, _ = trial.run({}, [*caches, i32([5, 2]), i32([0, 7, 8]), i32([2, 3])])
+
+    def after(pairs, rows=4):
+        cache = caches[0].clone()
+        for source, target in pairs:
+            cache[target, :rows] = caches[0][source, :rows]
+        return written(keys, cache)
+
+    trial.sound(keys, after([(5, 0), (5, 7), (2, 8)]))
+    trial.caught("the sums of counts not followed", keys, after([(5, 0), (2, 7), (2, 8)]))
+    trial.caught("the last block not copied", keys, after([(5, 0), (5, 7)]))
+    trial.caught("the last row of a block not copied", keys, after([(5, 0), (5, 7), (2, 8)], rows=3))
+    trial.caught("sources and targets swapped", keys, after([(0, 5), (7, 5), (8, 2)]))
+
+
+@mutants_of("PagedCacheLoadOperation")
+def wrong_cache_loads(trial):
+    lengths, tables = [5, 9], i32([[3, 1, 0], [5, 2, 4]])
+    cache, buffer = some(8, 4, 2, 16), some(16, 2, 16, seed=5)
+    keys, _ = trial.run({}, [cache, cache, tables, i32(lengths), buffer, buffer])
+
+    def after(tables=tables, first=0, last=14):
+        rows = [cache[tables[i].long()].reshape(12, 2, 16)[first : first + n] for i, n in enumerate(lengths)]
+        result = buffer.clone()
+        result[:last] = torch.cat(rows)[:last]
+        return written(keys, result)
+
+    trial.sound(keys, after())
+    trial.caught("blocks in the order of the cache", keys, after(tables=i32([[0, 1, 2], [3, 4, 5]])))
+    trial.caught("the table of the other sequence", keys, after(tables=tables.flip(0)))
+    trial.caught("the last row not read", keys, after(last=13))
+    trial.caught("rows off by one", keys, after(first=1))
+
+
+@mutants_of("NormRopeReshapeOperation")
+def wrong_norm_rope_reshapes(trial):
+    x, gamma, head = some(5, 1, 32), some(32, seed=1), some(5, 8, seed=2)
+    theta = torch.arange(5)[:, None] * torch.rand(4, generator=torch.Generator().manual_seed(0))
+    cos, sin = (f(torch.cat([theta, theta], -1)).half() for f in (torch.cos, torch.sin))
+    cache, slots = some(3, 4, 1, 40, seed=3), i32([11, 0, -1, 5, 3])
+    (expected,) = trial.run({"epsilon": 1e-2}, [x, gamma, head, cos, sin, slots, cache])
+
+    def after(epsilon=1e-2, sign=1, late=0, slots=slots, weight=gamma):
+        normed = F.rms_norm(x.float(), (32,), weight.float(), epsilon)[:, 0]
+        turned = torch.cat([-head[:, 4:], head[:, :4]], -1).float()
+        angles = [t.roll(late, 0).float() for t in (cos, sin)]
+        rows = torch.cat([normed, head.float() * angles[0] + sign * turned * angles[1]], -1).half()
+        result = cache.clone()
+        result.view(12, -1)[slots[slots >= 0].long()] = rows[slots >= 0]
+        return written(expected, result)
+
+    trial.sound(expected, after())
+    trial.caught("no epsilon", expected, after(epsilon=0))
+    trial.caught("turned the other way", expected, after(sign=-1))
+    trial.caught("the angles of the token before", expected, after(late=1))
+    trial.caught("slots in another order", expected, after(slots=slots.roll(1)))
+    trial.caught("no gamma", expected, after(weight=torch.ones(32)))
 
 
 def test_what_cannot_be_computed_says_so():

@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers, whole
+from mutants import mutants_of
 
 
 def run(name, ranks, rank, outputs=None, rank_params=(), **param):
@@ -224,6 +225,137 @@ def test_all_to_all_with_the_lists_of_each_sender(rank):
     assert_agrees(y, exchanged(given, rank), tolerance=0)
     with pytest.raises(Exception, match="lists of the other ranks"):
         run("AllToAllV", [[x] for x in given], rank, **params[rank])
+
+
+def group(size, rank=1, **param):
+    return {"rank": rank, "rankSize": size, "rankRoot": 0, "backend": "hccl", **param}
+
+
+@mutants_of("AllGatherOperation")
+def wrong_all_gathers(trial):
+    given = parts(3, 4, 5)
+    (y,) = trial.run(group(3), [given[1]], ranks=[[x] for x in given])
+    trial.sound(y, torch.stack(given))
+    trial.caught("ranks in another order", y, torch.stack(given[::-1]))
+    trial.caught("its own part in place of the others'", y, torch.stack([given[1]] * 3))
+    trial.caught("parts side by side", y, torch.cat(given, -1).reshape(3, 4, 5))
+    trial.caught("the last rank not waited for", y, torch.stack([*given[:2], torch.zeros(4, 5).half()]))
+
+
+@mutants_of("AllGatherVOperation")
+def wrong_all_gather_vs(trial):
+    given = [normal(12, seed=rank) for rank in range(2)]
+    lists = [torch.tensor([7]), torch.tensor([7, 5]), torch.tensor([0, 7]), normal(12)]
+    ranks = [[x.reshape(3, 4), torch.tensor([7 - 2 * r]), *lists[1:]] for r, x in enumerate(given)]
+    (y,) = trial.run(group(2), ranks[1], ranks=ranks, outputs=[("float16", (12,))])
+    values = y.values.reshape(-1)
+    assert (values == numbers(torch.cat([given[0][:7], given[1][:5]]))).all()
+    shaped = lambda *some: torch.cat(some).reshape(y.values.shape)
+    trial.caught("ranks in another order", y, shaped(given[1][:5], given[0][:7]))
+    trial.caught("places off by one", y, shaped(given[0][:7], given[1][:5]).roll(1))
+    trial.caught("as many from each rank", y, shaped(given[0][:6], given[1][:6]))
+
+
+@mutants_of("AllReduceOperation")
+def wrong_all_reduces(trial):
+    given = parts(3, 40, 6)
+    ranks = [[x] for x in given]
+    (y,) = trial.run(group(3, allReduceType="sum"), ranks[1], ranks=ranks)
+    trial.sound(y, by_steps(given, "sum"))
+    trial.caught("one rank missing", y, by_steps(given[:-1], "sum"))
+    trial.caught("one rank twice", y, by_steps([*given, given[0]], "sum"))
+    trial.caught("the average in place of the sum", y, by_steps(given, "sum") / 3)
+    trial.caught("the largest in place of the sum", y, by_steps(given, "max"))
+    trial.caught("added up in bfloat16", y, by_steps([x.bfloat16() for x in given], "sum"))
+    trial.caught("not reduced", y, given[1])
+
+
+@mutants_of("AllToAllOperation")
+def wrong_all_to_alls(trial):
+    given = parts(3, 6, 9)
+    ranks = [[x] for x in given]
+    (y,) = trial.run(group(3), ranks[1], ranks=ranks)
+    received = lambda order, part: torch.cat([x.flatten().chunk(3)[part] for x in order]).reshape(6, 9)
+    trial.sound(y, received(given, 1))
+    trial.caught("nothing exchanged", y, given[1])
+    trial.caught("the parts of another rank", y, received(given, 2))
+    trial.caught("ranks in another order", y, received(given[::-1], 1))
+    trial.caught("columns exchanged in place of rows", y, torch.cat([x.chunk(3, 1)[1] for x in given]).reshape(6, 9))
+
+
+def wrong_all_to_all_vs(trial, inputs_and_params):
+    given = parts(3, 3, 4)
+    ranks, params = inputs_and_params(given)
+    (y,) = trial.run(group(3, **params[1]), ranks[1], ranks=ranks, rank_params=params)
+    sent, begin, _, _ = lists_of_three()
+    taken = lambda r, first, count: given[r].flatten()[first : first + count]
+    right = [taken(r, begin[r, 1], sent[r, 1]) for r in range(3)]
+    trial.sound(y, torch.cat(right).reshape(1, -1))
+    trial.caught("ranks in another order", y, torch.cat(right[::-1]).reshape(1, -1))
+    by_receiver = torch.cat([taken(r, begin[1, 1], sent[r, 1]) for r in range(3)]).reshape(1, -1)
+    trial.caught("the places of the receiver", y, by_receiver)
+    late = torch.cat([taken(r, begin[r, 1] + 1, sent[r, 1]) for r in range(3)]).reshape(1, -1)
+    trial.caught("places off by one", y, late)
+
+
+def dicts_of_three():
+    names = ("sendCounts", "sdispls", "recvCounts", "rdispls")
+    return [{key: each[r].tolist() for key, each in zip(names, lists_of_three())} for r in range(3)]
+
+
+@mutants_of("AllToAllVOperation")
+def wrong_all_to_alls_by_parameters(trial):
+    wrong_all_to_all_vs(trial, lambda given: ([[x] for x in given], dicts_of_three()))
+
+
+@mutants_of("AllToAllVV2Operation")
+def wrong_all_to_alls_by_inputs(trial):
+    lists = lambda r: [torch.tensor(each[r]) for each in lists_of_three()]
+    wrong_all_to_all_vs(trial, lambda given: ([[x, *lists(r), normal(9)] for r, x in enumerate(given)], [{}] * 3))
+
+
+@mutants_of("BroadcastOperation")
+def wrong_broadcasts(trial):
+    given = parts(3, 4, 5)
+    (y,) = trial.run(group(3, rankRoot=2), [given[1]], ranks=[[x] for x in given])
+    trial.sound(y, given[2])
+    trial.caught("nothing arrived", y, given[1])
+    trial.caught("another root", y, given[0])
+    trial.caught("the last row not sent", y, torch.cat([given[2][:3], given[1][3:]]))
+
+
+@mutants_of("RecvOperation")
+def wrong_recvs(trial):
+    given = parts(3, 4, 5)
+    (y,) = trial.run(group(3, srcRank=0), [given[1]], ranks=[[x] for x in given])
+    trial.sound(y, given[0])
+    trial.caught("nothing arrived", y, given[1])
+    trial.caught("from another rank", y, given[2])
+    trial.caught("the last row not received", y, torch.cat([given[0][:3], given[1][3:]]))
+
+
+@mutants_of("ReduceScatterOperation")
+def wrong_reduce_scatters(trial):
+    given = parts(3, 6, 7)
+    (y,) = trial.run(group(3, reduceType="sum"), [given[1]], ranks=[[x] for x in given])
+    chunks = by_steps(given, "sum").chunk(3)
+    trial.sound(y, chunks[1])
+    trial.caught("the rows of another rank", y, chunks[2])
+    trial.caught("not reduced", y, given[1].chunk(3)[1])
+    trial.caught("one rank missing", y, by_steps(given[1:], "sum").chunk(3)[1])
+    trial.caught("the largest in place of the sum", y, by_steps(given, "max").chunk(3)[1])
+
+
+@mutants_of("ReduceScatterVOperation")
+def wrong_reduce_scatter_vs(trial):
+    given, counts, places = parts(2, 5, 4), torch.tensor([7, 12]), torch.tensor([0, 8])
+    ranks = [[x, counts, places, count.reshape(1), normal(3)] for x, count in zip(given, counts)]
+    (y,) = trial.run(group(2, reduceType="sum"), ranks[1], ranks=ranks)
+    total = by_steps(given, "sum").flatten()
+    trial.sound(y, total[8:20].reshape(3, 4))
+    trial.caught("places off by one", y, total[7:19].reshape(3, 4))
+    trial.caught("the part of another rank", y, total[:12].reshape(3, 4))
+    trial.caught("not reduced", y, given[1].flatten()[8:20].reshape(3, 4))
 
 
 def test_send_and_recv():

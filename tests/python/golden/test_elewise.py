@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers, whole
+from mutants import mutants_of
 
 UNARY = {3: torch.cos, 4: torch.sin, 5: torch.neg, 20: torch.tanh}
 BINARY = {8: torch.add, 9: torch.mul, 10: torch.div, 15: torch.sub}
@@ -147,6 +148,46 @@ def test_scales_from_the_data(shape, dtype):
 def test_a_row_of_zeros_has_the_scale_zero():
     q, scale = run(19, [torch.zeros(2, 4).half()], [("int8", (2, 4)), ("float32", (2,))])
     assert (q.values == 0).all() and (scale.values == 0).all()
+
+
+@mutants_of("ElewiseOperation")
+def wrong_elewises(trial):
+    x, y = normal(30, 8, scale=20), normal(8, seed=1)
+    (sum_,) = trial.run({"elewiseType": 8}, [x, y])
+    trial.sound(sum_, x + y)
+    trial.caught("the residual not added", sum_, x)
+    trial.caught("broadcast along another axis", sum_, x + y.repeat(30)[:30, None])
+    trial.caught("added in bfloat16", sum_, (x.bfloat16() + y.bfloat16()).half())
+    (difference,) = trial.run({"elewiseType": 15}, [x, y])
+    trial.caught("subtracted the other way round", difference, y - x)
+    (quotient,) = trial.run({"elewiseType": 10}, [x, y])
+    trial.caught("multiplied in place of divided", quotient, x * y)
+    outputs = [("int8", (30, 8))]
+    steps = numbers(x) * 2.5 + 3
+    (q,) = trial.run({"elewiseType": 6, "quantParam": {"inputScale": 2.5, "inputOffset": 3}}, [x], outputs=outputs)
+    trial.sound(q, saturated(steps), "int8")
+    trial.caught("no offset", q, saturated(steps - 3), "int8")
+    trial.caught("divided by the scale", q, saturated(numbers(x) / 2.5 + 3), "int8")
+    trial.caught("cut off in place of rounded", q, np.clip(np.trunc(steps), -128, 127), "int8")
+    trial.caught("wrapped round in place of clamped", q, np.rint(steps).astype(int).astype(np.int8), "int8")
+    (q, scale) = trial.run({"elewiseType": 19}, [x], outputs=[*outputs, ("float32", (30,))])
+    trial.caught("128 in place of 127 steps", scale, np.abs(numbers(x)).max(-1) / 128, "float32")
+    largest = np.abs(numbers(x)).max() / 127
+    trial.caught("one scale for all rows", q, np.rint(numbers(x) / largest), "int8")
+
+
+def test_what_int8_cannot_hold_is_open():
+    x = normal(4, 6)
+    x[1, 2], x[2, 3] = float("nan"), float("inf")
+    outputs = [("int8", (4, 6)), ("float32", (4,))]
+    q, scale = run(19, [x], outputs)
+    assert scale.undefined.tolist() == [False, True, False, False] and scale.values[2] == np.inf
+    assert q.undefined[1].all() and q.undefined[2].tolist() == [False] * 3 + [True] + [False] * 2
+    assert not q.undefined[[0, 3]].any() and (q.values[2] == 0).all()
+    q, scale, offset = run(19, [x], [*outputs, ("float32", (4,))], quantParam={"asymmetric": True})
+    assert offset.undefined.tolist() == [False, True, True, False]
+    (q,) = run(6, [x], outputs[:1], quantParam={"inputScale": 2.5})
+    assert q.undefined.sum() == 1 and q.undefined[1, 2] and q.values[2, 3] == 127
 
 
 def test_what_cannot_be_computed_says_so():

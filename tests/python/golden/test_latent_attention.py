@@ -5,7 +5,8 @@ import pytest
 torch = pytest.importorskip("torch")
 import numpy as np
 from attention_oracle import blocks, causal, device, exact, fractal, int32
-from oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, whole
+from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, whole
+from mutants import mutants_of
 
 SCALE = 0.2
 HEADS, LATENT, ROPE, BLOCK = 8, 32, 16, 16
@@ -233,6 +234,68 @@ def test_whole_sequences(key_heads):
     ):
         with pytest.raises(Exception, match=words):
             run([change.get(i, x) for i, x in enumerate(plain)], calcType=4)
+
+
+@mutants_of("MultiLatentAttentionOperation")
+def wrong_latent_attentions(trial):
+    case = Case((9, 33, 100))
+    param = {"headNum": HEADS, "kvHeadNum": 1, "qkScale": SCALE, "cacheMode": ND}
+    (y,) = trial.run(param, case.inputs())
+    trial.sound(y, case.each(device))
+
+    def wrong(function=device, cut=slice(None), **changes):
+        kept = {name: getattr(case, name) for name in changes}
+        for name, value in changes.items():
+            setattr(case, name, value)
+        result = case.each(function, cut=cut)
+        for name, value in kept.items():
+            setattr(case, name, value)
+        return result
+
+    trial.caught("the last key not read", y, wrong(cut=slice(0, -1)))
+    trial.caught("the rotated part left out", y, wrong(q_rope=case.q_rope * 0))
+    trial.caught("heads in another order", y, wrong(q=case.q.flip(1)))
+    trial.caught(
+        "the scale of heads without the rotated part", y, wrong(lambda q, k, v, s, m: device(q, k, v, s * 1.22, m))
+    )
+    trial.caught("added up in half", y, wrong(lambda q, k, v, s, m: device(q, k, v, s, m, wrong="sum")))
+    several = Case(TOTALS, [3, 2, 1, 4])
+    (y,) = trial.run({**param, "calcType": 1, "maskType": CAUSAL}, [*several.inputs(), int32(3, 2, 1, 4)])
+    trial.caught("the mask off by one", y, several.each(device, lambda _, n, total: causal(n, total, total - n + 1)))
+
+
+@mutants_of("RingMLAOperation")
+def wrong_rings(trial):
+    case = Ring((5, 12), (5, 20))
+    dtype, param = case.v.dtype, {"headNum": HEADS, "kvHeadNum": 2, "qkScale": SCALE, "maskType": 1}
+    out, lse = case.each(device)
+    previous = normal(*out.shape, dtype="bfloat16", seed=9)
+    previous_lse = normal(*lse.shape, dtype="float32", seed=10) + 3
+    y, sums = trial.run(param, [*case.inputs(), previous, previous_lse])
+    both = joined(out, lse, previous.double(), previous_lse.double())
+    trial.sound(y, both[0].to(dtype))
+    trial.sound(sums, both[1].float(), "float32")
+    trial.caught("the shares exchanged", y, joined(out, previous_lse.double(), previous.double(), lse)[0].to(dtype))
+    trial.caught("not joined", y, out.to(dtype))
+    trial.caught("the average of both", y, ((out + previous) / 2).to(dtype))
+    unmasked, _ = case.each(device, False)
+    trial.caught("no mask", y, joined(unmasked, lse, previous.double(), previous_lse.double())[0].to(dtype))
+    trial.caught("the larger of both logarithms", sums, torch.maximum(lse, previous_lse), "float32")
+
+
+@mutants_of("FaUpdateOperation")
+def wrong_fa_updates(trial):
+    lse, out = normal(3, 7, dtype="float32", scale=3), normal(3, 7, 24, dtype="float32", seed=1)
+    (y,) = trial.run({"sp": 3}, [lse, out])
+    shares = torch.softmax(lse, 0)
+    trial.sound(y, (shares[..., None] * out).sum(0))
+    trial.caught("the average of all parts", y, out.mean(0))
+    trial.caught("the shares of other parts", y, (shares.roll(1, 0)[..., None] * out).sum(0))
+    trial.caught("the last part left out", y, (torch.softmax(lse[:-1], 0)[..., None] * out[:-1]).sum(0))
+    trial.caught("not divided by the sum", y, (torch.exp(lse - lse.amax(0))[..., None] * out).sum(0))
+    (y,) = trial.run({"sp": 3}, [lse + 100, out])
+    bare = torch.exp(lse + 100)
+    trial.caught("the largest not subtracted", y, (bare[..., None] / bare.sum(0)[..., None] * out).sum(0))
 
 
 def test_what_cannot_be_computed_says_so():

@@ -5,18 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from golden_oracle import (
-    FLOATS,
-    assert_agrees,
-    assert_caught,
-    assert_sound,
-    golden,
-    normal,
-    numbers,
-    share,
-    to_fractal,
-    whole,
-)
+from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers, to_fractal, whole
+from mutants import mutants_of
 
 
 def linear(inputs, outputs=None, fractal=(), **param):
@@ -275,22 +265,65 @@ def test_relatives():
             golden.run("LinearSparseOperation", {}, [x, compressed, bias, packed(scale), whole(0, 9, 8)])
 
 
-def test_wrong_kernels_are_caught():
-    x, weight = normal(64, 1024, scale=0.5), normal(96, 1024, seed=1, scale=0.5)
-    y = linear([x, weight], hasBias=False)
+@mutants_of("LinearOperation")
+def wrong_linears(trial):
+    x, weight, bias = normal(64, 1024, scale=0.5), normal(96, 1024, seed=1, scale=0.5), normal(96, seed=2, scale=9)
+    (y,) = trial.run({"hasBias": False}, [x, weight])
     single = x.float() @ weight.float().T
-    assert share(y, single.half()) < 1
-    assert_caught(
-        y, (x[:, :-8].float() @ weight[:, :-8].float().T).half(), by=4
-    )  # the last block of the depth not added
-    assert_caught(y, single.roll(1, 1).half(), by=4)  # columns off by one
-    assert_caught(y, (single * 1.01).half(), by=4)  # a scale that slipped in
+    trial.sound(y, single.half())
+    cut = x[:, :-8].float() @ weight[:, :-8].float().T
+    trial.caught("the last block of the depth not added", y, cut.half(), by=4)
+    trial.caught("columns off by one", y, single.roll(1, 1).half(), by=4)
+    trial.caught("1 % too large", y, (single * 1.01).half(), by=4)
     narrow = torch.zeros(64, 96).half()
-    for k in range(0, 1024, 16):  # summed up in half
+    for k in range(0, 1024, 16):
         narrow += (x[:, k : k + 16].float() @ weight[:, k : k + 16].float().T).half()
-    assert_caught(y, narrow, by=1)
+    trial.caught("added up in half", y, narrow)
     brain = x.bfloat16().float() @ weight.bfloat16().float().T
-    assert_caught(y, brain.half(), by=1)  # inputs rounded to another type
+    trial.caught("inputs rounded to bfloat16", y, brain.half())
+    trial.missed("0.0002 % too large: less than one rounding of the result", y, (single * (1 + 2e-6)).half())
+    trial.caught("the last row not written", y, torch.cat([single[:-1], torch.zeros(1, 96)]).half())
+    (y,) = trial.run({}, [x, weight, bias])
+    trial.caught("no bias", y, single.half())
+    trial.caught("the bias of the next column", y, (single + bias.roll(1).float()).half())
+    either = (
+        "the bias added to the unrounded product where the device adds it to the rounded one, or the other way round"
+    )
+    for result in ((single + bias.float()).half(), single.half() + bias):
+        trial.sound(y, result)
+    trial.missed(either, y, (single + bias.float()).half())
+
+
+def wrong_quantised_products(trial):
+    x, weight, bias = whole(-99, 99, 6, 70), whole(-99, 99, 9, 70, seed=1), whole(-5000, 5000, 9, dtype=torch.int32)
+    scale = short(normal(9, dtype="float32", seed=3, scale=1e-3).abs())
+    param = {"outDataType": 1} if trial.operation == "LinearOperation" else {}
+    (y,) = trial.run(param, [x, weight, bias, packed(scale)], outputs=[("float16", (6, 9))])
+    total, each = numbers(x) @ numbers(weight).T, numbers(scale)
+    half = lambda values: torch.tensor(values).half()
+    trial.sound(y, half((total + numbers(bias)) * each))
+    trial.caught("no bias", y, half(total * each))
+    trial.caught("the bias added after the scale", y, half(total * each + numbers(bias)))
+    trial.caught("the scale of another column", y, half((total + numbers(bias)) * each[::-1]))
+    trial.caught("no scale", y, half(total + numbers(bias)))
+    cut = numbers(x[:, :-6]) @ numbers(weight[:, :-6]).T
+    trial.caught("the last products not added", y, half((cut + numbers(bias)) * each))
+
+
+mutants_of("LinearQuantOperation")(wrong_quantised_products)
+mutants_of("LinearSparseOperation")(wrong_quantised_products)
+
+
+@mutants_of("MatmulOperation")
+def wrong_matmuls(trial):
+    x, weight = normal(24, 24), normal(24, 24, seed=1)
+    (y,) = trial.run({}, [x, weight])
+    single = x.float() @ weight.float()
+    trial.sound(y, single.half())
+    trial.caught("the second matrix transposed", y, (x.float() @ weight.float().T).half())
+    trial.caught("the result transposed", y, single.T.half())
+    trial.caught("factors in the other order", y, (weight.float() @ x.float()).half())
+    trial.caught("added up in half", y, sum(torch.outer(x[:, k], weight[k]) for k in range(24)))
 
 
 def test_values_that_are_not_finite_stay_in_their_rows():

@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers, to_fractal, whole
+from mutants import mutants_of
 
 ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, PURE = range(4)
 
@@ -183,6 +184,28 @@ def test_products_of_int8(size, out, kind, count):
     assert_caught(y, summed(rounded))
     unbiased = [(numbers(r[0]) @ numbers(r[1]).T) * 0.01 for r in ranks]
     assert_caught(y, torch.tensor(sum(unbiased)).to(FLOATS[out]))
+
+
+@mutants_of("LinearParallelOperation")
+def wrong_linear_parallels(trial):
+    ranks = [[*inputs, normal(6, 10, seed=7 + r, scale=5)] for r, inputs in enumerate(made(3))]
+    parts, own, other = narrow(ranks), ranks[1][2], ranks[0][2]
+    param = {"rank": 1, "rankSize": 3, "backend": "lcoc", "type": ALL_REDUCE, "hasResidual": True}
+    (y,) = trial.run(param, ranks[1], ranks=ranks)
+    trial.sound(y, summed(parts) + own)
+    trial.caught("one rank missing", y, summed(parts[:2]) + own)
+    trial.caught("one rank twice", y, summed([*parts, parts[0]]) + own)
+    trial.caught("no residual", y, summed(parts))
+    trial.caught("the residual of every rank", y, summed([*parts, *(inputs[2] for inputs in ranks)]))
+    trial.caught("the residual of another rank", y, summed(parts) + other)
+    trial.caught("the average in place of the sum", y, summed(parts) / 3 + own)
+    plain = [inputs[:2] for inputs in ranks]
+    (y,) = trial.run({**param, "type": REDUCE_SCATTER, "hasResidual": False}, plain[1], ranks=plain)
+    trial.caught("the rows of another rank", y, summed(parts)[:2])
+    (y,) = trial.run({**param, "type": ALL_GATHER, "hasResidual": False}, plain[1], ranks=plain)
+    weight = ranks[1][1].float().T
+    backwards = torch.cat([inputs[0] for inputs in ranks[::-1]])
+    trial.caught("ranks gathered in another order", y, (backwards.float() @ weight).half())
 
 
 def test_an_empty_bias_and_scales_with_low_bits():

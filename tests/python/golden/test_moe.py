@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
 from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, to_fractal, whole
+from mutants import mutants_of
 
 
 def run(name, inputs, outputs=None, **param):
@@ -320,6 +321,99 @@ def test_swiglu_quant(dtype):
     assert (q.values == 0).all() and (scale.values == 0).all()
 
 
+@mutants_of("GatingOperation")
+def wrong_gatings(trial):
+    topk, slots = experts_of(33, 64, 6), np.arange(198, dtype=np.int32)
+    token, sums, original = trial.run({"topkExpertNum": 6, "cumSumNum": 64}, [topk, slots])
+    order, counts = np.argsort(topk, kind="stable"), np.bincount(topk, minlength=64)
+    trial.sound(original, order)
+    trial.caught("the last slot of an expert first", original, np.lexsort((-slots, topk)), "int32")
+    trial.caught("slots in place of tokens", token, order % 6, "int32")
+    trial.caught("counts in place of their sums", sums, counts, "int32")
+    trial.caught("sums that leave out the expert itself", sums, counts.cumsum() - counts, "int32")
+
+
+@mutants_of("GroupTopkOperation")
+def wrong_group_topks(trial):
+    x = normal(50, 64)
+    (y,) = trial.run({"groupNum": 8, "k": 3, "groupMultiFlag": 1, "n": 2}, [x, torch.arange(1024, dtype=torch.int32)])
+    trial.sound(y, best_groups(x, 8, 3, 2))
+    trial.caught("no group dropped", y, x)
+    trial.caught("one group too many", y, best_groups(x, 8, 4, 2))
+    trial.caught("groups by their largest alone", y, best_groups(x, 8, 3, 1))
+    trial.caught("the groups of another token", y, best_groups(x.roll(1, 0), 8, 3, 2).roll(-1, 1))
+
+
+@mutants_of("FusedAddTopkDivOperation")
+def wrong_fused_topks(trial):
+    x, add = normal(60, 256, dtype="float32", scale=3), normal(256, dtype="float32", seed=1)
+    param = {"groupNum": 8, "groupTopk": 4, "n": 2, "k": 8, "isNorm": True, "scale": 2.5}
+    y, index = trial.run(param, [x, add], outputs=[("float32", (60, 8)), ("int32", (60, 8))])
+    arguments = (8, 4, 2, 8, True, 2.5)
+    weights, places = chosen(x, add, *arguments)
+    trial.sound(y, weights)
+    trial.sound(index, places)
+    trial.caught("nothing added", index, chosen(x, torch.zeros_like(add), *arguments)[1])
+    trial.caught("no groups", index, chosen(x, add, 1, 1, 1, 8, True, 2.5)[1])
+    trial.caught("weights of the sums", y, (x.sigmoid() + add).gather(-1, places))
+    trial.caught("no scale", y, weights / 2.5)
+    trial.caught("not normed", y, chosen(x, add, 8, 4, 2, 8, False, 2.5)[0])
+    trial.caught("computed in bfloat16", y, chosen(x.bfloat16(), add.bfloat16(), *arguments, dtype=torch.bfloat16)[0])
+
+
+@mutants_of("GroupedMatmulWithRoutingOperation")
+def wrong_routings(trial):
+    index, ends = routed(10, 12, 3)
+    x, weight = normal(30, 24), normal(12, 24, 16, seed=1)
+    (y,) = trial.run({"transposeB": False, "topK": 3, "moeType": 1}, [x, weight, ends, index])
+    down = lambda weight, ends=ends, index=index: gathered(products(x.float(), weight.float(), ends), index, 10).half()
+    trial.sound(y, down(weight))
+    trial.caught("the weight of the next expert", y, down(weight.roll(1, 0)))
+    trial.caught("experts end one row later", y, down(weight, ends=np.minimum(ends + 1, 30)))
+    trial.caught("rows in another order", y, down(weight, index=index[::-1].copy()))
+    last = torch.zeros(10, 16).half()
+    for row, token in zip(products(x.float(), weight.float(), ends), index):
+        last[token] = row.half()
+    trial.caught("the last expert in place of their sum", y, last)
+
+
+@mutants_of("GroupedMatmulInplaceAddOperation")
+def wrong_grouped_sums(trial):
+    x, weight, accum = normal(5, 40), normal(40, 7, seed=1), normal(20, 7, dtype="float32", seed=2)
+    param = {"transposeA": False, "transposeB": False}
+    ends = torch.tensor([3, 3, 30, 40])
+    (y,) = trial.run(param, [x, weight, ends, accum], outputs=[("float32", (20, 7))])
+
+    def each(*ends):
+        return torch.cat([x[:, b:e].float() @ weight[b:e].float() for b, e in zip((0, *ends), ends)])
+
+    trial.sound(y, accum + each(3, 3, 30, 40))
+    trial.caught("what was there is lost", y, each(3, 3, 30, 40), "float32")
+    trial.caught("a group ends one later", y, accum + each(4, 4, 30, 40))
+    trial.caught("rounded to half before it is added", y, accum + each(3, 3, 30, 40).half().float())
+    trial.caught("the empty group left out", y, accum + torch.cat([each(3, 30, 40), torch.zeros(5, 7)]))
+
+
+@mutants_of("SwigluQuantOperation")
+def wrong_swiglu_quants(trial):
+    x = normal(7, 64, scale=2)
+    q, scale = trial.run({}, [x], outputs=[("int8", (7, 32)), ("float32", (7,))])
+
+    def kernel(x, largest=127.0):
+        y = F.silu(x[:, :32]) * x[:, 32:]
+        step = largest / y.abs().amax(-1, keepdim=True)
+        return y * step, 1 / step.squeeze(-1)
+
+    steps, scales = kernel(x.float())
+    trial.sound(q, torch.round(steps), "int8")
+    trial.sound(scale, scales, "float32")
+    trial.caught("cut off in place of rounded", q, torch.trunc(steps), "int8")
+    trial.caught("126 in place of 127 steps", q, torch.round(kernel(x.float(), 126.0)[0]), "int8")
+    trial.caught("the reciprocal of the scale", scale, 1 / scales, "float32")
+    trial.caught("halves swapped", scale, kernel(x.float().roll(32, -1))[1], "float32")
+    trial.caught("the product rounded to half first", scale, kernel(x)[1].float(), "float32")
+
+
 X, INDEX = normal(4, 12), np.arange(8, dtype=np.int32) % 4
 ENDS = np.array([3, 5, 8], np.int32)
 
@@ -327,8 +421,8 @@ ENDS = np.array([3, 5, 8], np.int32)
 @pytest.mark.parametrize(
     "name,inputs,param,words",
     [
-        ("Gating", [np.array([9], np.int32)] * 2, {"cumSumNum": 4}, "topk holds 9.0+, but goes from 0 to 4 - 1"),
-        ("Gating", [np.array([-1], np.int32)] * 2, {"cumSumNum": 4}, "topk holds -1"),
+        ("Gating", [np.array([9], np.int32)] * 2, {"cumSumNum": 4}, "topk has the element 9, which is not between 0 and 4"),
+        ("Gating", [np.array([-1], np.int32)] * 2, {"cumSumNum": 4}, "topk has the element -1"),
         ("Gating", [INDEX, INDEX[:3]], {"cumSumNum": 4}, "idxArr has 3 elements and topk 8"),
         ("Gating", [INDEX, INDEX], {"cumSumNum": 4, "deviceExpert": [4]}, "deviceExpert"),
         ("Gating", [INDEX, INDEX], {"cumSumNum": 4, "deviceExpert": [1, 1]}, "deviceExpert"),
@@ -351,8 +445,8 @@ ENDS = np.array([3, 5, 8], np.int32)
         ),
         ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS, INDEX], {"topK": 0}, "topK is 0"),
         ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS, INDEX[:7]], {"topK": 2}, "7 elements for 8 rows"),
-        ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS, INDEX + 1], {"topK": 2}, "expertIndex holds 4"),
-        ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS + 1, INDEX], {"topK": 2}, "expertCount holds 9"),
+        ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS, INDEX + 1], {"topK": 2}, "expertIndex has the element 4"),
+        ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS + 1, INDEX], {"topK": 2}, "expertCount has the element 9"),
         ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS[::-1].copy(), INDEX], {"topK": 2}, "falls from 8 to 5"),
         ("GroupedMatmulWithRouting", [X, normal(4, 6, 12), ENDS, INDEX], {"topK": 2}, "expertCount 3 for 4 experts"),
         ("GroupedMatmulWithRouting", [X, normal(3, 12, 6), ENDS, INDEX], {"topK": 2}, "whose rows have 12 numbers"),
@@ -364,7 +458,7 @@ ENDS = np.array([3, 5, 8], np.int32)
             "no golden",
         ),
         ("GroupedMatmulInplaceAdd", [X, normal(11, 5), ENDS, X], {}, "cannot be multiplied"),
-        ("GroupedMatmulInplaceAdd", [X, normal(12, 5), ENDS + 5, X], {}, "groupList holds 13"),
+        ("GroupedMatmulInplaceAdd", [X, normal(12, 5), ENDS + 5, X], {}, "groupList has the element 13"),
         ("GroupedMatmulInplaceAdd", [X, normal(12, 5), ENDS, X], {}, "does not hold 3 products of 4 x 5"),
         ("SwigluQuant", [normal(3, 5)], {}, "no two halves"),
         ("SwigluQuant", [X], {"quantType": 1}, "quantType"),

@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from golden_oracle import assert_agrees, assert_caught, golden, normal, numbers, whole
+from mutants import mutants_of
 
 TYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "int8": torch.int8}
 
@@ -67,18 +68,6 @@ def test_gather_of_a_large_table_reads_the_rows_alone():
     table[:, 0] = np.arange(1 << 16) % 2048
     expected = one("GatherOperation", {}, [table, np.array([65535, 3], np.int32)], memory_bytes=10000)
     assert_moved(expected, table[[65535, 3]])
-
-
-def test_wrong_gathers_are_caught():
-    x, indices = some(4, 6), torch.tensor([[5, 0], [1, 1], [2, 3], [0, 4]], dtype=torch.int32)
-    expected = one("GatherOperation", {"axis": 1, "batchDims": 1}, [x, indices])
-    right = np.take_along_axis(numbers(x), indices.long().numpy(), 1)
-    assert_moved(expected, right)
-    assert_caught(expected, np.take_along_axis(numbers(x), np.roll(indices.numpy(), 1, 0), 1))  # another row
-    assert_caught(expected, right[:, ::-1])
-    off = right.copy()
-    off[-1, -1] = np.nextafter(np.float16(off[-1, -1]), np.float16(6e4))
-    assert_caught(expected, off)  # the last bit of the last element
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -297,6 +286,157 @@ def test_transdata_there_and_back(shape, dtype, width):
     param = {"transdataType": "FRACTAL_NZ_TO_ND", "outCrops": [rows, columns]}
     back = one("TransdataOperation", param, [nz], fractal=[0])
     assert_moved(back, x.reshape(batch, rows, columns))
+
+
+@mutants_of("GatherOperation")
+def wrong_gathers(trial):
+    x, indices = some(4, 6), torch.tensor([[5, 0], [1, 1], [2, 3], [0, 4]], dtype=torch.int32)
+    (y,) = trial.run({"axis": 1, "batchDims": 1}, [x, indices])
+    right = np.take_along_axis(numbers(x), indices.long().numpy(), 1)
+    trial.sound(y, right)
+    trial.caught("indices of another row", y, np.take_along_axis(numbers(x), np.roll(indices.numpy(), 1, 0), 1))
+    trial.caught("indices off by one", y, np.take_along_axis(numbers(x), (indices.long().numpy() + 1) % 6, 1))
+    trial.caught("in another order", y, right[:, ::-1])
+    off = right.copy()
+    off[-1, -1] = np.nextafter(np.float16(off[-1, -1]), np.float16(6e4))
+    trial.caught("the last bit of the last element", y, off)
+
+
+@mutants_of("ConcatOperation")
+def wrong_concats(trial):
+    x, y = some(4, 3), some(4, 3, seed=1)
+    (joined,) = trial.run({"concatDim": 1}, [x, y])
+    trial.sound(joined, torch.cat([x, y], 1))
+    trial.caught("parts in another order", joined, torch.cat([y, x], 1))
+    trial.caught("along another axis", joined, torch.cat([x, y], 0).reshape(4, 6))
+    trial.caught("the first part twice", joined, torch.cat([x, x], 1))
+
+
+@mutants_of("SplitOperation")
+def wrong_splits(trial):
+    x = some(4, 6)
+    first, second = trial.run({"splitDim": 1, "splitNum": 2}, [x])
+    trial.sound(first, x[:, :3])
+    trial.caught("parts in another order", first, x[:, 3:])
+    trial.caught("along another axis", first, x[:2].reshape(4, 3))
+    trial.caught("interleaved", second, x[:, 1::2])
+    trial.caught("off by one", second, x[:, 2:5])
+
+
+@mutants_of("SliceOperation")
+def wrong_slices(trial):
+    x = some(3, 4, 5)
+    (y,) = trial.run({"offsets": [0, 2, 1], "size": [-1, 1, 3]}, [x])
+    trial.sound(y, x[:, 2:3, 1:4])
+    trial.caught("off by one", y, x[:, 2:3, 2:5])
+    trial.caught("the offset not read", y, x[:, 2:3, :3])
+    trial.caught("another axis", y, x[:, 1:2, 2:5])
+
+
+@mutants_of("TransposeOperation")
+def wrong_transposes(trial):
+    x = some(3, 3, 3)
+    (y,) = trial.run({"perm": [2, 0, 1]}, [x])
+    trial.sound(y, x.permute(2, 0, 1))
+    trial.caught("nothing moved", y, x)
+    trial.caught("the permutation the other way round", y, x.permute(1, 2, 0))
+    trial.caught("only the last two axes", y, x.permute(0, 2, 1))
+
+
+@mutants_of("AsStridedOperation")
+def wrong_as_strideds(trial):
+    x = some(4, 6)
+    (y,) = trial.run({"size": [4, 3], "stride": [1, 4], "offset": [2]}, [x])
+    look = lambda stride, offset: torch.as_strided(x, (4, 3), stride, offset)
+    trial.sound(y, look((1, 4), 2))
+    trial.caught("the offset not read", y, look((1, 4), 0))
+    trial.caught("strides of rows and columns swapped", y, look((4, 1), 2))
+    trial.caught("a stride off by one", y, look((1, 5), 2))
+
+
+@mutants_of("RepeatOperation")
+def wrong_repeats(trial):
+    x = some(2, 5)
+    (y,) = trial.run({"multiples": [2, 3]}, [x])
+    trial.sound(y, x.repeat(2, 3))
+    trial.caught("each element in a row", y, x.repeat_interleave(2, 0).repeat_interleave(3, 1))
+    trial.caught("each row in a row", y, x.repeat_interleave(2, 0).repeat(1, 3))
+    trial.caught("factors swapped", y, x.repeat(3, 2).reshape(4, 15))
+
+
+@mutants_of("SetValueOperation")
+def wrong_set_values(trial):
+    dst, src = some(4, 6), some(2, 3, seed=5)
+    (y,) = trial.run({"starts": [1, 2], "ends": [3, 5], "strides": [1, 1]}, [dst, src])
+
+    def written(rows, columns, values):
+        after = dst.clone()
+        after[rows, columns] = values
+        return numbers(after).reshape(-1)[y.places]
+
+    trial.sound(y, written(slice(1, 3), slice(2, 5), src))
+    trial.caught("nothing written", y, numbers(dst).reshape(-1)[y.places])
+    trial.caught("off by one", y, written(slice(1, 3), slice(3, 6), src))
+    trial.caught("the last row not written", y, written(slice(1, 2), slice(2, 5), src[:1]))
+    trial.caught("rows in another order", y, written(slice(1, 3), slice(2, 5), src.flip(0)))
+
+
+@mutants_of("FillOperation")
+def wrong_fills(trial):
+    x, mask = some(4, 6), whole(0, 2, 4, 6, seed=3)
+    (y,) = trial.run({"withMask": True, "value": [0.1]}, [x, mask])
+    fill = torch.tensor(0.1).half()
+    trial.sound(y, torch.where(mask != 0, fill, x))
+    trial.caught("the mask read the other way", y, torch.where(mask == 0, fill, x))
+    trial.caught("zeros in place of the value", y, torch.where(mask != 0, torch.zeros(()).half(), x))
+    trial.caught("nothing filled", y, x)
+    trial.caught("the value of bfloat16", y, torch.where(mask != 0, fill.bfloat16().half(), x))
+
+
+@mutants_of("WhereOperation")
+def wrong_wheres(trial):
+    condition = (torch.arange(24).reshape(4, 6) % 3 - 1).to(torch.int8)
+    x, y = some(4, 6), some(4, 6, seed=1)
+    (z,) = trial.run({}, [condition, x, y])
+    trial.sound(z, torch.where(condition != 0, x, y))
+    trial.caught("the condition read the other way", z, torch.where(condition == 0, x, y))
+    trial.caught("a negative condition taken for false", z, torch.where(condition > 0, x, y))
+    trial.caught("the condition not read", z, x)
+
+
+@mutants_of("PadOperation")
+def wrong_pads(trial):
+    x, ids = some(9, 5), np.zeros((3, 6), np.int64)
+    (y,) = trial.run({}, [x, np.zeros((1, 9), np.int32), np.array([[3], [1], [4]], np.int32), ids])
+    trial.sound(y, x[[2, 3, 7]])
+    trial.caught("the first token of each sequence", y, x[[0, 3, 4]])
+    trial.caught("one token too far", y, x[[3, 4, 8]])
+    trial.caught("the lengths not added up", y, x[[2, 0, 3]])
+
+
+@mutants_of("UnpadOperation")
+def wrong_unpads(trial):
+    ids = np.arange(100, 124, dtype=np.int64).reshape(4, 6)
+    lengths, offsets = np.array([3, 6, 0, 1]), np.array([3, 3, 9, 14])
+    inputs = [ids, offsets[:, None].astype(np.int32), np.array([[10]]), lengths[:, None].astype(np.int32)]
+    packed, before, shifts = trial.run({}, inputs)
+    for expected, result in zip((packed, before, shifts), unpadded(ids, lengths, offsets)):
+        trial.sound(expected, result)
+    trial.caught("nothing packed", packed, ids.reshape(1, -1))
+    trial.caught("one token too few of each sequence", packed, unpadded(ids, np.maximum(lengths - 1, 0), offsets)[0])
+    trial.caught("offsets not moved by one", before, offsets[:, None])
+    trial.caught("the offset of the sequence itself", shifts, np.pad(np.repeat(offsets, lengths), (0, 14))[None])
+
+
+@mutants_of("TransdataOperation")
+def wrong_transdatas(trial):
+    x = some(32, 48)
+    (y,) = trial.run({"transdataType": 2}, [x])
+    pieces = x.reshape(32, 3, 16).transpose(0, 1)
+    trial.sound(y, pieces[None])
+    trial.caught("nothing moved", y, x.reshape(1, 3, 32, 16))
+    trial.caught("pieces in another order", y, pieces.flip(0)[None])
+    trial.caught("each piece transposed", y, x.reshape(2, 16, 3, 16).permute(2, 0, 3, 1).reshape(1, 3, 32, 16))
 
 
 def test_what_cannot_be_computed_says_so():

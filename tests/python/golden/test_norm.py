@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
 from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers
+from mutants import mutants_of
 
 SHAPES = [(3, 16), (2, 5, 33), (1, 128), (4, 1, 2, 8)]
 
@@ -140,22 +141,64 @@ def test_layer_norm_to_int8():
     assert "inferred" in s.notes[0]
 
 
-def test_wrong_kernels_are_caught():
-    x, gamma, beta = normal(32, 256, scale=0.02), normal(256, seed=1), normal(256, seed=2)
+@mutants_of("RmsNormOperation")
+def wrong_rms_norms(trial):
+    x, gamma = normal(32, 256, scale=0.02), normal(256, seed=1)
     single, weight = x.float(), gamma.float()
-    (expected,) = rms(1, "normParam", [x, gamma], epsilon=1e-4)
+    (y,) = trial.run({"layerType": 1, "normParam": {"epsilon": 1e-4}}, [x, gamma])
     mean = single.pow(2).mean(-1, keepdim=True)
-    assert_caught(expected, (single / (mean.sqrt() + 1e-4) * weight).half())  # epsilon outside of the root
-    assert_caught(expected, (single * torch.rsqrt(mean) * weight).half())  # no epsilon
-    assert_caught(expected, (single * torch.rsqrt(mean + 1e-4)).half())  # no gamma
-    assert_caught(expected, (single * torch.rsqrt(mean * 256 / 255 + 1e-4) * weight).half())  # one row too few
-    (expected,) = layer(1, "normParam", [x, gamma, beta], beginNormAxis=-1)
+    trial.sound(y, (single * torch.rsqrt(mean + 1e-4) * weight).half())
+    trial.caught("epsilon outside of the root", y, (single / (mean.sqrt() + 1e-4) * weight).half())
+    trial.caught("no epsilon", y, (single * torch.rsqrt(mean) * weight).half())
+    trial.caught("no gamma", y, (single * torch.rsqrt(mean + 1e-4)).half())
+    trial.caught("divided by one too few", y, (single * torch.rsqrt(mean * 256 / 255 + 1e-4) * weight).half())
     centred = single - single.mean(-1, keepdim=True)
-    unbiased = centred * torch.rsqrt(single.var(-1, keepdim=True) + 1e-5) * weight + beta.float()
-    assert_caught(expected, unbiased.half())  # divided by n - 1
-    biased = torch.rsqrt(single.var(-1, keepdim=True, correction=0) + 1e-5)
-    assert_caught(expected, (single * biased * weight + beta.float()).half())  # the mean not taken off
-    assert_caught(expected, (centred * biased * weight).half())  # no beta
+    trial.caught("the mean taken off", y, (centred * torch.rsqrt(mean + 1e-4) * weight).half())
+    narrow = sum(x[:, i : i + 1] ** 2 for i in range(256)).float() / 256
+    trial.caught("squares added up in half", y, (single * torch.rsqrt(narrow + 1e-4) * weight).half())
+    (y,) = trial.run({"layerType": 1, "normParam": {"epsilon": 1e-4, "modelType": 1}}, [x, gamma])
+    trial.caught("gamma without the one of Gemma", y, (single * torch.rsqrt(mean + 1e-4) * weight).half())
+    residual = normal(32, 256, seed=3, scale=0.02)
+    y, s = trial.run({"layerType": 2, "preNormParam": {"epsilon": 1e-4}}, [x, residual, gamma])
+    trial.caught("the residual missing", s, x)
+    rounded = (x + residual).bfloat16().float()
+    trial.caught("the sum rounded to bfloat16", y, F.rms_norm(rounded, (256,), weight, 1e-4).half())
+    large = normal(32, 256, scale=10)
+    (y,) = trial.run({"layerType": 1, "normParam": {"epsilon": 1e-5}}, [large, gamma])
+    wrong = F.rms_norm(large.float(), (256,), weight, 1e-6).half()
+    trial.missed("another epsilon, where both are nothing beside the squares", y, wrong)
+
+
+@mutants_of("LayerNormOperation")
+def wrong_layer_norms(trial):
+    x, gamma, beta = normal(32, 256, scale=0.02), normal(256, seed=1), normal(256, seed=2)
+    single, weight, shift = x.float(), gamma.float(), beta.float()
+    (y,) = trial.run({"layerType": 1, "normParam": {"epsilon": 1e-5, "beginNormAxis": -1}}, [x, gamma, beta])
+    centred = single - single.mean(-1, keepdim=True)
+    root = torch.rsqrt(single.var(-1, keepdim=True, correction=0) + 1e-5)
+    trial.sound(y, (centred * root * weight + shift).half())
+    unbiased = torch.rsqrt(single.var(-1, keepdim=True) + 1e-5)
+    trial.caught("divided by one too few", y, (centred * unbiased * weight + shift).half())
+    trial.caught("the mean not taken off", y, (single * root * weight + shift).half())
+    trial.caught("no beta", y, (centred * root * weight).half())
+    outside = single.var(-1, keepdim=True, correction=0).sqrt() + 1e-5
+    trial.caught("epsilon outside of the root", y, (centred / outside * weight + shift).half())
+    trial.caught("gamma and beta swapped", y, (centred * root * shift + weight).half())
+
+
+def test_infinities_and_nan_stay_in_their_rows():
+    x, gamma = normal(4, 32, dtype="float32"), normal(32, dtype="float32", seed=1)
+    x[1, 3], x[2, 5] = float("inf"), float("nan")
+    (y,) = rms(1, "normParam", [x, gamma])
+    (z,) = layer(1, "normParam", [x, gamma, gamma], beginNormAxis=-1)
+    for expected, oracle in (
+        (y, F.rms_norm(x.double(), (32,), gamma.double(), 1e-6)),
+        (z, F.layer_norm(x.double(), (32,), gamma.double(), gamma.double(), 1e-5)),
+    ):
+        assert_agrees(expected, oracle)
+        assert_sound(expected, oracle.float())
+        assert np.isfinite(expected.bound("float32")[[0, 3]]).all()
+    assert (y.bound("float32")[1][np.isfinite(y.values[1])] < 1e-30).all()
 
 
 def test_what_cannot_be_computed_says_so():

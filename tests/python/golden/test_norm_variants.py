@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch")
 cohere = pytest.importorskip("transformers.models.cohere.modeling_cohere")
 import torch.nn.functional as F
 from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, whole
+from mutants import mutants_of
 
 I32 = torch.int32
 
@@ -100,6 +101,60 @@ def test_gather_pre_rms_norm(dtype):
     assert_caught(s, kernel(torch.float32, rows=rows.roll(1))[1].to(x.dtype))
     assert_caught(s, x)  # nothing added
     assert_caught(y, F.rms_norm(total.to(x.dtype).float(), (32,), gamma[0].float(), 1e-3))  # of the rounded sum
+
+
+def wrong_strided_norms(trial, weights, norm):
+    x, strides = normal(3, 2, 8, scale=0.1), (8, 24, 1)
+    look, single = x.as_strided(x.shape, strides).float(), [w.float() for w in weights]
+    param = {"layerType": 1, "normParam": {"epsilon": 1e-4}}
+    (y,) = trial.run(param, [x, *weights, torch.tensor(strides), torch.tensor([0])])
+    trial.sound(y, norm(look, (8,), *single, 1e-4).half())
+    trial.caught("another epsilon", y, norm(look, (8,), *single, 1e-3).half())
+    trial.caught("no gamma", y, norm(look, (8,), *[torch.ones(8), *single[1:]], 1e-4).half())
+    trial.caught("the strides not followed", y, norm(x.float(), (8,), *single, 1e-4).roll(1, 0).half())
+    trial.caught("normed along another axis", y, norm(look.reshape(-1), (48,), eps=1e-4).view(3, 2, 8).half())
+
+
+@mutants_of("RmsNormWithStrideOperation")
+def wrong_strided_rms_norms(trial):
+    wrong_strided_norms(trial, [normal(8, seed=1)], F.rms_norm)
+
+
+@mutants_of("LayerNormWithStrideOperation")
+def wrong_strided_layer_norms(trial):
+    wrong_strided_norms(trial, [normal(8, seed=1), normal(8, seed=2)], F.layer_norm)
+
+
+@mutants_of("CohereLayerNormOperation")
+def wrong_cohere_layer_norms(trial):
+    x, weight = normal(5, 3, 16) + 1, normal(3, 16, seed=1)
+    (y,) = trial.run({"epsilon": 1e-3}, [x, weight])
+    single, scale = x.float(), weight.float()
+    centred = single - single.mean(-1, keepdim=True)
+    variance = single.var(-1, keepdim=True, correction=0)
+    trial.sound(y, (centred * torch.rsqrt(variance + 1e-3) * scale).half())
+    trial.caught("weights of another head", y, (centred * torch.rsqrt(variance + 1e-3) * scale.flip(0)).half())
+    unbiased = single.var(-1, keepdim=True)
+    trial.caught("divided by one too few", y, (centred * torch.rsqrt(unbiased + 1e-3) * scale).half())
+    trial.caught("the mean not taken off", y, (single * torch.rsqrt(variance + 1e-3) * scale).half())
+    trial.caught("epsilon outside of the root", y, (centred / (variance.sqrt() + 1e-3) * scale).half())
+
+
+@mutants_of("GatherPreRmsNormOperation")
+def wrong_gather_pre_rms_norms(trial):
+    x, residual, gamma = normal(5, 32), normal(9, 32, seed=1), normal(1, 32, seed=3)
+    rows = torch.tensor([7, 0, 3, 3, 8], dtype=I32)
+    outputs = [("float32", (5, 32)), ("float16", (5, 32))]
+    y, s = trial.run({"epsilon": 1e-3}, [x, residual, rows, gamma], outputs=outputs)
+    total = x.float() + residual.float()[rows.long()]
+    norm = lambda values, epsilon=1e-3: F.rms_norm(values, (32,), gamma[0].float(), epsilon)
+    trial.sound(y, norm(total))
+    trial.sound(s, total.half())
+    trial.caught("the result rounded to half", y, norm(total).half())
+    trial.caught("no epsilon", y, norm(total, 0.0))
+    trial.caught("the rounded sum normed", y, norm(total.half().float()))
+    trial.caught("rows of the next token added", s, (x.float() + residual.float()[rows.roll(1).long()]).half())
+    trial.caught("the residual missing", s, x)
 
 
 def test_what_cannot_be_computed_says_so():

@@ -1,11 +1,14 @@
 """Softmax, reductions, sums, sorting and what goes by index, against torch."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, numbers, whole
+from mutants import mutants_of
 
 I32 = torch.int32
 
@@ -47,21 +50,27 @@ def test_softmax_of_masked_and_of_large_values():
     assert_sound(expected, torch.softmax(x, -1))
 
 
-def test_wrong_softmaxes_are_caught():
+@mutants_of("SoftmaxOperation")
+def wrong_softmaxes(trial):
     x = normal(6, 4, 32, dtype="float16", scale=3)
-    expected = one("Softmax", {"axes": [-1]}, [x])
     single = x.float()
-    assert_caught(expected, torch.softmax(single, 1).half())  # another axis
+    (y,) = trial.run({"axes": [-1]}, [x])
+    trial.sound(y, torch.softmax(single, -1).half())
+    trial.caught("another axis", y, torch.softmax(single, 1).half())
     without_last = single.exp() / single[..., :-1].exp().sum(-1, keepdim=True)
-    assert_caught(expected, without_last.half())  # the last element not in the sum
-    assert_caught(expected, torch.softmax(single * 1.01, -1).half())  # a scale that is off
+    trial.caught("the last element not in the sum", y, without_last.half())
+    trial.caught("a scale that is off by 1 %", y, torch.softmax(single * 1.01, -1).half())
     narrow = x.exp().half()
-    total = torch.zeros(6, 4, 1, dtype=torch.float16)
-    for i in range(32):
-        total += narrow[..., i : i + 1]
-    assert_caught(expected, (narrow / total).half(), by=1.5)  # summed up in float16
-    flattened = one("Softmax", {"axes": [1, 2]}, [x])
-    assert_caught(flattened, torch.softmax(single, 1).half())  # the first of the axes only
+    total = sum(narrow[..., i : i + 1] for i in range(32))
+    trial.caught("added up in half", y, (narrow / total).half(), by=1.5)
+    (flattened,) = trial.run({"axes": [1, 2]}, [x])
+    trial.caught("only one of two axes", flattened, torch.softmax(single, 2).half())
+    trial.sound(y, (single.exp() / single.exp().sum(-1, keepdim=True)).half())
+    trial.missed(
+        "the largest not subtracted, where nothing overflows",
+        y,
+        (single.exp() / single.exp().sum(-1, keepdim=True)).half(),
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -269,6 +278,107 @@ def test_scatter_elements(axis, dtype):
     assert ((after == oracle) | undefined.reshape(x.shape)).all()
     counts = torch.zeros(x.shape).scatter_add(axis, places.long(), torch.ones(3, 2, 4))
     assert (undefined.reshape(x.shape) == (counts > 1).numpy()).all()
+
+
+@mutants_of("ReduceOperation")
+def wrong_reduces(trial):
+    x = normal(6, 6, 50)
+    (total,) = trial.run({"reduceType": 3, "axis": [2]}, [x])
+    single = x.float()
+    trial.sound(total, single.sum(2).half())
+    trial.caught("the last one not added", total, single[..., :-1].sum(2).half())
+    trial.caught("added up in half", total, sum(x[..., i] for i in range(50)))
+    trial.caught("the average in place of the sum", total, single.mean(2).half())
+    (largest,) = trial.run({"reduceType": 1, "axis": [1]}, [x[..., :6]])
+    trial.caught("the largest of magnitudes", largest, x[..., :6].abs().amax(1))
+    trial.caught("another axis", largest, x[..., :6].amax(2))
+    trial.caught("the smallest in place of the largest", largest, x[..., :6].amin(1))
+
+
+@mutants_of("CumsumOperation")
+def wrong_cumsums(trial):
+    x = normal(20, 20, dtype="float32")
+    (sums,) = trial.run({"axes": [1]}, [x])
+    trial.sound(sums, x.double().cumsum(1).float())
+    trial.caught("exclusive", sums, running(x, 1, True, False))
+    trial.caught("from the other end", sums, running(x, 1, False, True))
+    trial.caught("another axis", sums, running(x, 0, False, False))
+    trial.caught("rounded to half at every step", sums, torch.stack(list(itertools.accumulate(x.half().T)), 1))
+    (half,) = trial.run({"axes": [1]}, [x.half()])
+    steps = torch.stack(list(itertools.accumulate(x.half().T)), 1)
+    trial.missed("half in place of float32 sums, of half inputs: old kernels do that", half, steps)
+
+
+@mutants_of("SortOperation")
+def wrong_sorts(trial):
+    x = normal(4, 50)
+    values, places = trial.run({"num": [7]}, [x], outputs=[("float16", ()), ("int32", ())])
+    down, up = (torch.sort(x.double(), dim=-1, descending=way, stable=True) for way in (True, False))
+    trial.sound(places, down.indices[:, :7])
+    trial.caught("ascending", values, up.values[:, :7])
+    trial.caught("by magnitude", values, torch.sort(x.double().abs(), descending=True).values[:, :7])
+    trial.caught("places counted from one", places, down.indices[:, :7] + 1)
+    swapped = down.indices[:, [1, 0, 2, 3, 4, 5, 6]]
+    trial.caught("two places swapped", places, swapped)
+    trial.caught("only the first half sorted", values, torch.sort(x[:, :25].double(), descending=True).values[:, :7])
+    equal = torch.ones(4, 50).half()
+    _, places = trial.run({"num": [7]}, [equal], outputs=[("float16", ()), ("int32", ())])
+    trial.missed("equal numbers in another order, which is as good", places, np.tile(np.arange(7)[::-1], (4, 1)))
+
+
+@mutants_of("NonzeroOperation")
+def wrong_nonzeros(trial):
+    x = torch.tensor([[0, 3, 0, -1], [2, 0, 0, 5]])
+    places, count = trial.run({}, [x])
+    right = np.array([[0, 0, 1, 1, 0, 0, 0, 0], [1, 3, 0, 3, 0, 0, 0, 0]])
+    trial.sound(places, right)
+    trial.caught("only positive ones", places, np.array([[0, 1, 1, 0, 0, 0, 0, 0], [1, 0, 3, 0, 0, 0, 0, 0]]))
+    trial.caught("rows and columns swapped", places, right[::-1])
+    trial.caught("zeros counted", count, np.array([8]))
+    trial.caught("one too few", count, np.array([3]))
+
+
+@mutants_of("OnehotOperation")
+def wrong_onehots(trial):
+    x = whole(0, 6, 6, 6, dtype=I32)
+    (y,) = trial.run({"axis": -1, "depth": 6}, [x, torch.tensor([3], dtype=I32), torch.tensor([-2], dtype=I32)])
+    hot = x[..., None] == torch.arange(6)
+    trial.sound(y, torch.where(hot, 3, -2))
+    trial.caught("one and zero in place of the given values", y, hot.int())
+    trial.caught("the values swapped", y, torch.where(hot, -2, 3))
+    trial.caught("off by one", y, torch.where(hot.roll(1, -1), 3, -2))
+    trial.caught("another axis", y, torch.where(hot.movedim(-1, 0), 3, -2))
+
+
+@mutants_of("IndexAddOperation")
+def wrong_index_adds(trial):
+    var, updates, alpha = normal(6, 5), normal(4, 5, seed=1), normal(1, seed=2)
+    rows = torch.tensor([4, 1, 4, 0], dtype=I32)
+    (y,) = trial.run({"indexType": 1, "axis": 0}, [var, rows, updates, alpha])
+
+    def kernel(rows=rows, updates=updates, alpha=alpha):
+        after = var.float().index_add(0, rows, updates.float(), alpha=alpha.item()).half()
+        return numbers(after).reshape(-1)[y.places]
+
+    trial.sound(y, kernel())
+    trial.caught("no alpha", y, kernel(alpha=torch.ones(1)))
+    trial.caught("subtracted", y, kernel(alpha=-alpha))
+    trial.caught("rows in another order", y, kernel(rows=rows.flip(0)))
+    trial.caught("of two updates to a row the last alone", y, kernel(rows=rows[[1, 2, 3]], updates=updates[1:]))
+
+
+@mutants_of("ScatterElementsV2Operation")
+def wrong_scatters(trial):
+    x, updates = normal(5, 5), normal(3, 2, seed=1)
+    places = torch.tensor([[0, 3], [4, 1], [0, 2]], dtype=I32)
+    (y,) = trial.run({"axis": 0, "reduction": 1}, [x, places, updates])
+    written = lambda result: numbers(result).reshape(-1)[y.places]
+    added = lambda axis, updates: written(x.float().scatter_add(axis, places.long(), updates.float()).half())
+    trial.sound(y, added(0, updates))
+    trial.caught("set in place of added", y, written(x.scatter(0, places.long(), updates)))
+    trial.caught("subtracted", y, added(0, -updates))
+    trial.caught("along another axis", y, added(1, updates))
+    trial.caught("nothing written", y, written(x))
 
 
 def test_what_cannot_be_computed_says_so():

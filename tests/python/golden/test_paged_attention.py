@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch")
 import numpy as np
 from attention_oracle import blocks, causal, device, exact, fractal, int32
 from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, whole
+from mutants import mutants_of
 
 SCALE = 0.25
 NO_MASK, NORM, ALIBI, SPEC, MASK_FREE, NORM_COMPRESS = range(6)
@@ -323,6 +324,35 @@ def test_wrong_kernels_are_caught(dtype):
         expected = run([case.q, *case.inputs()[1:]], 8, 2)
         assert_sound(expected, case.each(device))
         assert_caught(expected, case.each(device, wrong="maximum"))
+
+
+@mutants_of("PagedAttentionOperation")
+def wrong_paged_attentions(trial):
+    case = Case((9, 33, 130, 200), heads=(8, 2), size=32, value_size=32)
+    k, v, q = case.k, case.v, case.q
+    param = {"headNum": 8, "kvHeadNum": 2, "qkScale": SCALE}
+    (y,) = trial.run(param, case.inputs())
+    trial.sound(y, case.each(device))
+    trial.caught("the last key not read", y, case.each(device, cut=slice(0, -1)))
+
+    def wrong(keys=k, values=v, **options):
+        case.k, case.v = keys, values
+        result = case.each(device, **options)
+        case.k, case.v = k, v
+        return result
+
+    whole_blocks = [[x[: (len(x) - 1) // 8 * 8] for x in rows] for rows in (k, v)]
+    trial.caught("the last block of the cache not read", y, wrong(*whole_blocks))
+    trial.caught("the heads of the other group", y, wrong([x.flip(1) for x in k], [x.flip(1) for x in v]))
+    trial.caught("no scale", y, wrong([x * 4 for x in k]))
+    trial.caught("values off by one row", y, wrong(values=[x.roll(1, 0) for x in v]))
+    first = lambda rows: [torch.cat([x[8:16], x[:8], x[16:]]) if len(x) > 16 else x for x in rows]
+    trial.caught("two blocks of values swapped", y, wrong(values=first(v)))
+    trial.caught("added up in half", y, wrong(wrong="sum"))
+    case.q = q * 30
+    (y,) = trial.run(param, case.inputs())
+    trial.sound(y, case.each(device))
+    trial.caught("the largest score not subtracted", y, case.each(device, wrong="maximum"))
 
 
 def test_what_cannot_be_computed_says_so():

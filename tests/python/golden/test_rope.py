@@ -8,6 +8,7 @@ glm = pytest.importorskip("transformers.models.glm.modeling_glm")
 llama = pytest.importorskip("transformers.models.llama.modeling_llama")
 
 from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, whole
+from mutants import mutants_of
 
 
 def angles(tokens, width, dtype, interleaved=False, start=0):
@@ -78,25 +79,68 @@ def test_a_rotation_keeps_the_length_of_pairs():
     assert np.allclose(np.linalg.norm(out.values.reshape(9, -1, 2), axis=-1), before, rtol=1e-6)
 
 
-def test_wrong_kernels_are_caught():
+@mutants_of("RopeOperation")
+def wrong_ropes(trial):
     q, k = normal(6, 64, dtype="float16"), normal(6, 32, dtype="float16", seed=1)
+    lengths = torch.tensor([6], dtype=torch.int32)
     for coefficient in (2, 4, 16):
         cos, sin = angles(6, 16, "float16", interleaved=coefficient == 16, start=3)
-        expected, _ = rope(q, k, cos, sin, coefficient)
+        expected, _ = trial.run({"rotaryCoeff": coefficient}, [q, k, cos, sin, lengths])
         x = q.float().view(6, 4, 16)
 
-        def wrong(cos=cos, sin=sin, c=coefficient, x=x):
+        def kernel(cos=cos, sin=sin, c=coefficient, x=x):
             return by_transformers(x, cos, sin, c).half().reshape(6, 64)
 
-        assert_sound(expected, wrong())
-        assert_caught(expected, wrong(sin=-sin))  # turned the other way
-        assert_caught(expected, wrong(cos=cos.roll(1, 0), sin=sin.roll(1, 0)))  # a token late
-        assert_caught(expected, wrong(c=4 if coefficient == 2 else 2))  # the wrong pairs
-        assert_caught(expected, wrong(x=x.flip(1)))  # heads in the wrong order
-        assert_caught(expected, (x * cos.float()[:, None]).half().reshape(6, 64))  # the second term forgotten
-        last = wrong().clone()
-        last[-1] = q[-1]
-        assert_caught(expected, last)  # the last token not turned
+        def caught(name, result, expected=expected, c=coefficient):
+            trial.caught(name if c == 2 else f"{name} (rotaryCoeff {c})", expected, result)
+
+        trial.sound(expected, kernel())
+        caught("turned the other way", kernel(sin=-sin))
+        caught("the angles of the token before", kernel(cos=cos.roll(1, 0), sin=sin.roll(1, 0)))
+        caught("other pairs", kernel(c=4 if coefficient == 2 else 2))
+        if coefficient == 2:
+            caught("heads in the wrong order", kernel(x=x.flip(1)))
+            caught("the second term forgotten", (x * cos.float()[:, None]).half().reshape(6, 64))
+            caught("the last token not turned", torch.cat([kernel()[:-1], q[-1:]]))
+            brain = by_transformers(x.bfloat16(), cos, sin, 2).half().reshape(6, 64)
+            caught("computed in bfloat16", brain)
+
+
+@mutants_of("RopeQConcatOperation")
+def wrong_rope_q_concats(trial):
+    q, tail = normal(5, 24), normal(5, 3, 6, seed=1)
+    cos, sin = angles(5, 8, "float16", start=3)
+    (expected,) = trial.run({}, [q, cos, sin, tail])
+    joined = lambda sin=sin, tail=tail: torch.cat(
+        [by_transformers(q.float().view(5, 3, 8), cos, sin, 2), tail.float()], -1
+    ).half()
+    trial.sound(expected, joined())
+    trial.caught("turned the other way", expected, joined(sin=-sin))
+    trial.caught("the tail of another head", expected, joined(tail=tail.roll(1, 1)))
+    trial.caught("the tail first", expected, joined().roll(6, -1))
+    trial.caught("not turned", expected, torch.cat([q.view(5, 3, 8), tail], -1))
+
+
+@mutants_of("DynamicNTKOperation")
+def wrong_dynamic_ntks(trial):
+    lengths, positions = [4, 0, 7], whole(0, 30000, 11, dtype=torch.int32)
+    frequencies = normal(3, 16, dtype="float32", seed=1).abs()
+    inputs = [positions, frequencies, torch.tensor(lengths, dtype=torch.int32)]
+    sin, cos = trial.run({"outputType": 1}, inputs, outputs=[("float16", (11, 32))] * 2)
+
+    own = np.repeat([0, 1, 2], lengths)
+
+    def theta(rows=own, shift=0):
+        half = (positions.numpy() + shift).astype(np.float32)[:, None] * frequencies.numpy()[rows]
+        return np.concatenate([half, half], -1)
+
+    half = lambda values: torch.tensor(values).half()
+    trial.sound(sin, half(np.sin(theta())))
+    trial.caught("sine and cosine swapped", sin, half(np.cos(theta())))
+    trial.caught("the frequencies of the first sequence", cos, half(np.cos(theta(rows=np.zeros(11, int)))))
+    interleaved = theta().reshape(11, 2, 16).transpose(0, 2, 1).reshape(11, 32)
+    trial.caught("neighbours in place of halves", cos, half(np.cos(interleaved)))
+    trial.caught("positions off by one", sin, half(np.sin(theta(shift=1))))
 
 
 def test_angles_that_differ_in_a_pair_have_two_readings():
@@ -177,7 +221,7 @@ def test_what_cannot_be_computed_says_so():
     ints, frequencies = whole(0, 9, 4, dtype=torch.int32), normal(2, 8, dtype="float32")
     for lengths, words in [
         (torch.tensor([1, 2], dtype=torch.int32), "seqLens do not add up to the 4 positions"),
-        (torch.tensor([9, -5], dtype=torch.int32), "seqLens do not add up"),
+        (torch.tensor([9, -5], dtype=torch.int32), "negative element -5"),
         (torch.tensor([-5, 9], dtype=torch.int32), "negative element -5"),
         (torch.tensor([4], dtype=torch.int32), "for 1 sequences"),
         (torch.tensor([2.0, float("nan")]), "not of whole numbers"),

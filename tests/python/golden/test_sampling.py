@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from golden_oracle import assert_caught, assert_sound, golden, normal, numbers
+from mutants import mutants_of
 
 TYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 I32 = torch.int32
@@ -171,6 +172,42 @@ def test_the_largest_quotient(kind, dtype):
     if kind == 4:
         assert_sound(outputs[2], logs.astype(np.float32))
         assert_caught(outputs[2], np.where(logs == -9999, logs, logs + 0.1))
+
+
+@mutants_of("MultinomialOperation")
+def wrong_multinomials(trial):
+    x = probabilities(5, 70)
+    (expected,) = trial.run({"numSamples": 64, "randSeed": 12345}, [x], outputs=[("int32", (5, 64))])
+
+    def drawn(numbers_drawn, shift=0):
+        return (sums(x)[:, None, :] > numbers_drawn[None, :, None]).argmax(-1) + shift
+
+    trial.sound(expected, drawn(draws(12345, 64)))
+    trial.caught("another seed", expected, drawn(draws(12346, 64)))
+    trial.caught("the second random number first", expected, drawn(draws(12345, 65)[1:]))
+    trial.caught("always the likeliest", expected, np.broadcast_to(numbers(x).argmax(-1)[:, None], (5, 64)))
+    trial.caught("places counted from one", expected, drawn(draws(12345, 64), shift=1))
+    every_row = np.concatenate([drawn(draws(12345, 320)[row * 64 : row * 64 + 64])[row : row + 1] for row in range(5)])
+    trial.caught("other random numbers for each row", expected, every_row)
+
+
+@mutants_of("TopkToppSamplingOperation")
+def wrong_samplings(trial):
+    probs, param = probabilities(8, 300), {"topk": 20, "randSeed": 7}
+    topp = torch.linspace(0.05, 1, 8)[:, None].half()
+    index, chance = trial.run(param, [probs, topp], outputs=[("int32", (8, 1)), ("float16", (8, 1))])
+    numbers_drawn = draws(7, 8)[:, None]
+    right, right_chance, _ = sample(0, probs, topp, 20, numbers_drawn)
+    trial.sound(index, right)
+    trial.sound(chance, right_chance)
+    trial.caught("another seed", index, sample(0, probs, topp, 20, draws(8, 8)[:, None])[0])
+    trial.caught("always the likeliest", index, numbers(probs).argmax(-1)[:, None])
+    trial.caught("words counted from one", index, right + 1)
+    trial.caught("the limits of other rows", index, sample(0, probs, topp.flip(0), 20, numbers_drawn)[0])
+    trial.caught("top-p not read", index, sample(0, probs, torch.ones_like(topp), 20, numbers_drawn)[0])
+    trial.caught(
+        "places in the sorted row", index, (sums(torch.sort(probs, descending=True)[0]) > 0.5).argmax(-1)[:, None]
+    )
 
 
 def test_words_of_the_same_probability_stand_for_each_other():

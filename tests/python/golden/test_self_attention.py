@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from attention_oracle import causal, device, exact, fractal, int32
 from golden_oracle import FLOATS, assert_agrees, assert_caught, assert_sound, golden, normal, share, whole
+from mutants import mutants_of
 
 SCALE = 0.25
 NO_MASK, NORM, ALIBI, NORM_COMPRESS, ALIBI_COMPRESS, SQRT, LEFT_ALIGN, WINDOW, WINDOW_COMPRESS, CAUSAL = range(10)
@@ -287,36 +288,52 @@ def test_int8(kind, rows, latent):
         run([*inputs[: 5 - latent], descale[:3], *inputs[6 - latent :]], **keys)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_wrong_kernels_are_caught(dtype):
+@mutants_of("SelfAttentionOperation")
+def wrong_self_attentions(trial):
     rows = 200
-    q, k, v = tokens(rows, 8, 2, 32, dtype=dtype)
+    q, k, v = tokens(rows, 8, 2, 32)
     after = causal(rows, rows)
-    for mask in (NO_MASK, CAUSAL):
-        bias = after if mask == CAUSAL else torch.zeros(rows, rows)
-        expected = run([q, k, v, int32(rows)], 8, 2, maskType=mask)
-        assert_sound(expected, device(q, k, v, SCALE, bias))
-        assert_sound(expected, device(q, k, v, SCALE, bias, block=16))
-        for wrong in (
-            device(q, k, v, 1.0, bias),  # no scale
-            device(q, k, v, SCALE * 1.01, bias),
-            device(q, k, v, SCALE, causal(rows, rows, 1)),  # one key too many
-            device(q, k, v, SCALE, causal(rows, rows, -1).clamp_min(-1e30)),  # one too few
-            device(q, k[:, [1, 0]], v[:, [1, 0]], SCALE, bias),  # the other group of heads
-            device(q, k.flip(1), v, SCALE, bias),
-            device(q, k[:-1], v[:-1], SCALE, bias[:, :-1]),  # the last key not read
-            device(q, k, v, SCALE, bias, wrong="sum"),  # added up in the narrow type
-            torch.cat([device(q[:128], k, v, SCALE, bias[:128]), device(q[128:], k[:192], v[:192], SCALE)]),
-        ):
-            assert_caught(expected, wrong)
+    param = {"headNum": 8, "kvHeadNum": 2, "qkScale": SCALE, "calcType": 3, "kernelType": 1}
+    (y,) = trial.run({**param, "maskType": CAUSAL}, [q, k, v, int32(rows)])
+    trial.sound(y, device(q, k, v, SCALE, after))
+    trial.sound(y, device(q, k, v, SCALE, after, block=16))
+    for name, wrong in {
+        "no scale": device(q, k, v, 1.0, after),
+        "a scale that is off by 1 %": device(q, k, v, SCALE * 1.01, after),
+        "no mask": device(q, k, v, SCALE),
+        "the mask off by one: a key too many": device(q, k, v, SCALE, causal(rows, rows, 1)),
+        "the mask off by one: a key too few": device(q, k, v, SCALE, causal(rows, rows, -1).clamp_min(-1e30)),
+        "the heads of the other group": device(q, k[:, [1, 0]], v[:, [1, 0]], SCALE, after),
+        "keys of one head and values of another": device(q, k.flip(1), v, SCALE, after),
+        "the last key not read": device(q, k[:-1], v[:-1], SCALE, after[:, :-1]),
+        "added up in half": device(q, k, v, SCALE, after, wrong="sum"),
+    }.items():
+        trial.caught(name, y, wrong)
+    cut = torch.cat([device(q[:128], k, v, SCALE, after[:128]), device(q[128:], k[:192], v[:192], SCALE)])
+    trial.caught("the last block of queries without a mask", y, cut)
+    large = q[:60] * 30
+    (y,) = trial.run(param, [large, k[:60], v[:60], int32(60)])
+    trial.sound(y, device(large, k[:60], v[:60], SCALE))
+    trial.caught("the largest score not subtracted", y, device(large, k[:60], v[:60], SCALE, wrong="maximum"))
+    weak = k.clone()
+    weak[17] = -100 * q[0].reshape(2, 4, 32).mean(1)
+    (y,) = trial.run(param, [q[:1], weak, v, torch.tensor([[1], [rows]], dtype=torch.int32)])
+    others = [i for i in range(rows) if i != 17]
+    trial.missed("a key left out that has no weight", y, device(q[:1], weak[others], v[others], SCALE))
 
 
-def test_a_maximum_that_is_not_subtracted_is_caught():
-    q, k, v = tokens(60, dtype="float16")
-    q = q * 30
-    expected = run([q, k, v, int32(60)])
-    assert_sound(expected, device(q, k, v, SCALE))
-    assert_caught(expected, device(q, k, v, SCALE, wrong="maximum"))
+@pytest.mark.parametrize("mask", [NO_MASK, CAUSAL])
+def test_wrong_kernels_are_caught_in_bfloat16(mask):
+    q, k, v = tokens(200, 8, 2, 32, dtype="bfloat16")
+    bias = causal(200, 200) if mask == CAUSAL else torch.zeros(200, 200)
+    expected = run([q, k, v, int32(200)], 8, 2, maskType=mask)
+    assert_sound(expected, device(q, k, v, SCALE, bias))
+    assert_caught(expected, device(q, k, v, 1.0, bias))
+    assert_caught(expected, device(q, k, v, SCALE * 1.01, bias))
+    assert_caught(expected, device(q, k, v, SCALE, causal(200, 200, 1)))
+    assert_caught(expected, device(q, k.flip(1), v, SCALE, bias))
+    assert_caught(expected, device(q, k[:-1], v[:-1], SCALE, bias[:, :-1]))
+    assert_caught(expected, device(q, k, v, SCALE, bias, wrong="sum"))
 
 
 def test_scores_in_half():

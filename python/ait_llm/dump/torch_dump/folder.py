@@ -72,7 +72,7 @@ class ProcessFolder:
 
 def is_launchers(dump_path: str) -> bool:
     """Whether `ait llm dump` looks there for what it has recorded; a script may also record something of its own."""
-    launchers = os.environ.get("AIT_TORCH_DUMP_PATH", "")
+    launchers = os.environ.get("AIT_TORCH_DUMP_PATH") or os.environ.get("AIT_FX_DUMP_PATH") or ""
     return launchers != "" and os.path.realpath(launchers) == os.path.realpath(dump_path)
 
 

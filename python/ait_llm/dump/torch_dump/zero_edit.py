@@ -23,7 +23,7 @@ MAX_ROOTS = 64
 class TokenRanges:
     """Rounds as pairs of first and last: "1,3,7,7"; "none" for no round at all."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, variable: str = "AIT_TORCH_TOKEN_RANGE") -> None:
         self._text = text
         self._pairs: list[tuple[int, int]] = []
         if text == "none":
@@ -34,7 +34,7 @@ class TokenRanges:
             numbers = []
         self._pairs = list(zip(numbers[::2], numbers[1::2]))
         if not numbers or len(numbers) % 2 or any(not 0 <= first <= last for first, last in self._pairs):
-            raise ValueError(f"AIT_TORCH_TOKEN_RANGE must be pairs of first and last round such as 1,3, not {text!r}")
+            raise ValueError(f"{variable} must be pairs of first and last round such as 1,3, not {text!r}")
 
     def __contains__(self, number: object) -> bool:
         return isinstance(number, int) and any(first <= number <= last for first, last in self._pairs)
@@ -126,7 +126,7 @@ def start(environ: Mapping[str, str]) -> None:
     roots = Roots(config_of(environ))
     os.register_at_fork(after_in_child=roots.renew_lock)
     listening.watch(functools.partial(_guarded, roots.see))
-    _show_warnings()
+    show_warnings()
 
 
 def _guarded(function: Any, module: torch.nn.Module) -> None:
@@ -136,7 +136,7 @@ def _guarded(function: Any, module: torch.nn.Module) -> None:
         process.say(f"ait: {type(module).__name__} is not recorded: {type(error).__name__}: {error}")
 
 
-def _show_warnings() -> None:
+def show_warnings() -> None:
     """What ait_llm has to say is for the person who started the recording, however the script sets up its logging."""
     process.speak_past_the_script()
     logger = logging.getLogger("ait_llm")
