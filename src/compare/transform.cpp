@@ -31,13 +31,19 @@ Result<Tensor> restrided(const Tensor& tensor, Shape shape, Strides strides, uin
                          std::move(strides), offset);
 }
 
-// [heads, tokens, size] or [batch, heads, tokens, size] with tokens before heads.
+// [heads, tokens, size] or [batch, heads, tokens, size] with tokens before heads. More dimensions
+// than that hold the same where the others are ones: [batch, heads, 1, tokens, size].
 Result<Tensor> tokens_first(const Tensor& given) {
-  if (given.shape().size() < 3) return fail(unfit(given, "has no heads to move"));
+  constexpr size_t kMostDimensions = 4;
   auto tensor = in_row_major_order(given);
   if (!tensor) return tensor;
   Shape shape = tensor->shape();
-  Strides strides = tensor->strides();
+  for (size_t i = shape.size(); i-- > 0 && shape.size() > kMostDimensions;)
+    if (shape[i] == 1 && i + 1 < shape.size())
+      shape.erase(shape.begin() + static_cast<ptrdiff_t>(i));
+  if (shape.size() < 3 || shape.size() > kMostDimensions)
+    return fail(unfit(given, "has no heads to move"));
+  Strides strides = row_major_strides(shape);
   const size_t last = shape.size() - 1;
   std::swap(shape[last - 2], shape[last - 1]);
   std::swap(strides[last - 2], strides[last - 1]);

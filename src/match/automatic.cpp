@@ -40,6 +40,23 @@ bool has_data(const Recording& recording) {
                      [](const capture::Slot& slot) { return slot.kept == Kept::kBytes; });
 }
 
+// Makes one segment of everything.
+void forget_layers(Program& program) {
+  for (const Segment& layer : program.layers)
+    program.outside.operations.insert(program.outside.operations.end(), layer.operations.begin(),
+                                      layer.operations.end());
+  std::sort(program.outside.operations.begin(), program.outside.operations.end());
+  program.layers.clear();
+}
+
+// So many of them, from the first to the last.
+std::vector<Value> spread_over(const std::vector<Value>& values, size_t count) {
+  if (values.size() <= count) return values;
+  std::vector<Value> out;
+  for (size_t i = 0; i < count; ++i) out.push_back(values[i * (values.size() - 1) / (count - 1)]);
+  return out;
+}
+
 class Automatic {
  public:
   Automatic(SharedRecording golden, SharedRecording actual, const AutomaticOptions& options)
@@ -115,9 +132,14 @@ class Automatic {
     if (known != seen_.end()) return known->second;
     const Segment& segment = first_segment(side, step.program);
     std::vector<Value> values = values_of(side.recording, segment);
-    // A handful of tensors tells it.
+    // A handful of tensors tells it; of a compiled graph, which begins with all sorts of small
+    // things, some from everywhere.
     constexpr size_t kEnough = 12;
-    if (values.size() > kEnough) values.resize(kEnough);
+    constexpr size_t kEnoughOfGraph = 128;
+    if (side.recording.graphs.empty())
+      values.resize(std::min(values.size(), kEnough));
+    else
+      values = spread_over(values, kEnoughOfGraph);
     auto shapes = shapes_of(segment_round(side, step, segment, values, {}));
     const Tokens tokens = guess_tokens(shapes, side.recording.traits.batch);
     return seen_[key] = {std::move(shapes), tokens};
@@ -205,8 +227,13 @@ class Automatic {
 
   PlannedProgram plan_by_data(const std::pair<size_t, size_t>& programs,
                               const std::vector<const Step*>& steps) {
-    const Program& golden = golden_programs_[programs.first];
-    const Program& actual = actual_programs_[programs.second];
+    Program golden = golden_programs_[programs.first];
+    Program actual = actual_programs_[programs.second];
+    // A compiled graph is a mere row of operations: the layers of the other side are one, too.
+    if (golden.layers.empty() != actual.layers.empty()) {
+      forget_layers(golden);
+      forget_layers(actual);
+    }
     PlannedProgram out{programs.first, programs.second, {}};
     const std::vector<const Step*> looked_at(
         steps.begin(),

@@ -74,6 +74,10 @@ TEST(Transform, PutsTokensBeforeHeads) {
   // [heads 2, tokens 3, size 1]
   EXPECT_THAT(result({*floats({2, 3, 1}, {1, 2, 3, 11, 12, 13})}, transform),
               ElementsAre(1, 11, 2, 12, 3, 13));
+  // Ones in between change nothing: [batch 1, heads 2, 1, tokens 3, size 1].
+  EXPECT_THAT(result({*floats({1, 2, 1, 3, 1}, {1, 2, 3, 11, 12, 13})}, transform),
+              ElementsAre(1, 11, 2, 12, 3, 13));
+  EXPECT_FALSE(transformed({{*floats({2, 1}, {1, 2})}}, transform));
 }
 
 TEST(Transform, RefusesWhatDoesNotFit) {

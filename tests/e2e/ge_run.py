@@ -97,6 +97,7 @@ def stamps(time, digits=20):
 
 def as_array(value):
     if isinstance(value, torch.Tensor):
+        value = value.detach()
         return value.float().numpy() if value.dtype == torch.bfloat16 else value.numpy()
     return np.array(value)
 
