@@ -13,7 +13,9 @@ record::Ledger* launchers_ledger() {
   static pid_t owner = 0;
   static record::Ledger* ledger = nullptr;
   const char* folder = std::getenv("AIT_PROBE_SCRATCH");
-  if (folder == nullptr || std::getenv("AIT_TORCH_DUMP_PATH") == nullptr) return nullptr;
+  const bool asked =
+      std::getenv("AIT_TORCH_DUMP_PATH") != nullptr || std::getenv("AIT_FX_DUMP_PATH") != nullptr;
+  if (folder == nullptr || !asked) return nullptr;
   const std::lock_guard lock(mutex);
   if (const pid_t self = ::getpid(); owner != self) {
     owner = self;

@@ -51,8 +51,6 @@ class GeDump : public TensorFile {
       offsets_.push_back(at);
       if (at) at = checked_add(*at, tensor.size_bytes);
     }
-    if (at) at = checked_add(*at, header_.other_bytes);
-    end_bytes_ = at;
   }
 
   std::string_view format() const override { return "GE dump"; }
@@ -87,15 +85,8 @@ class GeDump : public TensorFile {
     return tensor;
   }
 
-  std::string note() const override {
-    std::string out = order_note();
-    const uint64_t bytes = file_->bytes().size();
-    if (end_bytes_ && *end_bytes_ < bytes) {
-      if (!out.empty()) out += "; ";
-      out += std::to_string(bytes - *end_bytes_) + " bytes follow the last tensor and are ignored";
-    }
-    return out;
-  }
+  // Devices fill up what they write: bytes behind the last tensor mean nothing.
+  std::string note() const override { return order_note(); }
 
  private:
   Error error(ErrorCode code, const TensorEntry& entry) const {
@@ -169,7 +160,6 @@ class GeDump : public TensorFile {
   std::shared_ptr<const MappedFile> file_;
   Header header_;
   std::vector<std::optional<uint64_t>> offsets_;  // of each tensor; nothing: beyond 64 bits
-  std::optional<uint64_t> end_bytes_;
 };
 
 // Whether all of a header is a message with the fields that a dump has.

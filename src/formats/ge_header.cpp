@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "base/checked.h"
@@ -18,9 +17,7 @@ constexpr size_t kLengthBytes = 8;
 // Fields of DumpData.
 constexpr uint32_t kOutput = 3;
 constexpr uint32_t kInput = 4;
-constexpr uint32_t kBuffer = 5;
 constexpr uint32_t kOpName = 6;
-constexpr uint32_t kSpace = 8;
 
 // Fields of OpInput and OpOutput, whose numbers part after the third.
 constexpr uint32_t kDataType = 1;
@@ -34,7 +31,6 @@ struct TensorFields {
 constexpr TensorFields kInputFields = {5, 6, 7};
 constexpr TensorFields kOutputFields = {6, 7, 8};
 
-constexpr uint32_t kBlockSize = 3;  // of OpBuffer and Workspace
 constexpr uint32_t kDim = 1;
 
 // Enumerators and int32 are written as the 64 bits of their value.
@@ -90,17 +86,6 @@ Result<TensorEntry> read_tensor(const WireField& message, const TensorFields& nu
   return out;
 }
 
-Result<uint64_t> read_block_size(const WireField& message) {
-  uint64_t size = 0;
-  WireReader reader(message.bytes, message.offset_bytes);
-  while (!reader.done()) {
-    const auto field = reader.next();
-    if (!field) return fail(field.error());
-    if (field->number == kBlockSize && field->wire == Wire::kVarint) size = field->value;
-  }
-  return size;
-}
-
 class HeaderReader {
  public:
   Result<Header> read(std::span<const std::byte> message) {
@@ -129,14 +114,6 @@ class HeaderReader {
         return add_tensor(field, kInputFields, inputs_);
       case kOutput:
         return add_tensor(field, kOutputFields, outputs_);
-      case kBuffer:
-      case kSpace: {
-        const auto size = read_block_size(field);
-        if (!size) return fail(size.error());
-        header_.other_bytes =
-            checked_add(header_.other_bytes, *size).value_or(std::numeric_limits<uint64_t>::max());
-        return {};
-      }
       default:
         return {};
     }
@@ -167,7 +144,7 @@ std::string TensorEntry::name() const {
 }
 
 Result<Header> parse_header(std::span<const std::byte> file) {
-  if (file.size() <= kLengthBytes) return Header{{}, {}, 0, file.size()};
+  if (file.size() <= kLengthBytes) return Header{{}, {}, file.size()};
   const auto length = read_le<uint64_t>(file, 0);
   if (!range_fits(kLengthBytes, length, file.size()))
     return fail(Error(ErrorCode::kCorrupt, {}, 0) << "the header of the GE dump is said to be "

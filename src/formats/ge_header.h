@@ -45,7 +45,6 @@ struct TensorEntry {
 struct Header {
   std::string op_name;
   std::vector<TensorEntry> tensors;  // inputs, then outputs: the order of their data
-  uint64_t other_bytes = 0;          // of buffers and workspaces, which come after these
   uint64_t data_offset_bytes = 0;    // of the first tensor, in the file
 };
 

@@ -115,8 +115,10 @@ def test_an_attack_fails_clearly_and_cheaply(show, tmp_path, attack):
         assert "not kept: the file holds" in process["stdout"]
     else:
         assert process["status"] == (2 if attack["outcome"] == "error" else 0), process
-        assert len(lines) == 1, process["stderr"]
-        assert lines[0].startswith("ait: error: " if attack["outcome"] == "error" else "ait: warning: ")
+        # One for each tensor that cannot be read.
+        assert lines and (len(lines) == 1 or attack["outcome"] == "listed"), process["stderr"]
+        beginning = "ait: error: " if attack["outcome"] == "error" else "ait: warning: "
+        assert all(line.startswith(beginning) for line in lines)
         if attack["code"] != "Usage" or attack["options"] == "-":
             assert path in lines[0]
         assert attack["words"] in lines[0].replace(path, "")
