@@ -105,7 +105,7 @@ std::vector<CheckRow> check_case(const Case& each, const Metrics& metrics, size_
                                  size_t threads) {
   if (!each.problem.empty()) return not_compared(each, each.problem, Verdict::kFailed);
   if (!golden::knows(each.type))
-    return not_compared(each, "operation type not supported", Verdict::kNoGolden);
+    return not_compared(each, golden::why_no_golden(each.type), Verdict::kNoGolden);
   auto inputs = load(each.inputs);
   if (!inputs) return not_compared(each, inputs.error().text(), Verdict::kFailed);
   auto outputs = load(each.outputs);
