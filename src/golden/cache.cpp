@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "golden/cache_layout.h"
 #include "golden/families.h"
 #include "golden/look.h"
 #include "golden/norm.h"
@@ -14,48 +15,6 @@ namespace {
 
 using graph::CompressType;
 using graph::ReshapeKvCacheCfg;
-
-// How rows lie in a cache of blocks: [blocks, rows of a block, heads, width] with every row in one
-// piece, or FRACTAL_NZ, [blocks, pieces, rows of a block, piece].
-struct Layout {
-  size_t blocks = 0;
-  size_t block_rows = 0;
-  size_t row_elements = 0;
-  size_t piece_elements = 0;
-
-  size_t rows() const { return blocks * block_rows; }
-  size_t pieces() const { return row_elements / piece_elements; }
-  size_t block_elements() const { return block_rows * row_elements; }
-  // Of one piece of a row, in elements.
-  size_t start(size_t row, size_t piece) const {
-    return ((row / block_rows * pieces() + piece) * block_rows + row % block_rows) * piece_elements;
-  }
-};
-
-Result<Layout> layout_of(const Task& task, std::string_view name, size_t row_elements,
-                         bool is_fractal) {
-  const Shape& shape = task.shape(name);
-  const auto dim = [&](size_t i) { return static_cast<size_t>(shape[i]); };
-  const bool in_rows = (shape.size() == 4 && dim(2) * dim(3) == row_elements) ||
-                       (shape.size() == 3 && dim(2) == row_elements);
-  const bool in_pieces =
-      shape.size() == 4 && (dim(3) == 16 || dim(3) == 32) && dim(1) * dim(3) == row_elements;
-  // A dump does not always tell the format, but only small caches can be read in both ways.
-  if (in_rows && !is_fractal && !task.fractal(name))
-    return Layout{dim(0), dim(1), row_elements, row_elements};
-  if (in_pieces) return Layout{dim(0), dim(2), row_elements, dim(3)};
-  return fail(task.contradiction(std::string(name) + " of shape " + shape_text(shape) +
-                                 " is no cache for rows of " + std::to_string(row_elements) +
-                                 " elements"));
-}
-
-void write_row(Writes& writes, const Layout& layout, size_t row, std::span<const double> values,
-               std::span<const double> slack = {}) {
-  const size_t length = layout.piece_elements;
-  for (size_t piece = 0; piece < layout.pieces(); ++piece)
-    writes.add(layout.start(row, piece), values.subspan(piece * length, length),
-               slack.empty() ? slack : slack.subspan(piece * length, length));
-}
 
 // The inputs that hold new rows and the cache that they go to, of keys or of values.
 struct Side {
@@ -122,30 +81,9 @@ Result<Array> rows_of(Task& task, const Side& side, const Mode& mode) {
 Result<Output> written_by_slots(Task& task, const Side& side, const Mode& mode) {
   const auto rows = rows_of(task, side, mode);
   if (!rows) return fail(rows.error());
-  const size_t width = rows->dim(1) * rows->dim(2);
-  const auto layout =
-      layout_of(task, side.cache, width, mode.config == ReshapeKvCacheCfg::kCachesNz);
-  if (!layout) return fail(layout.error());
-  const auto slots = whole_numbers(task, "slots");
-  if (!slots) return fail(slots.error());
-  if (slots->size() != rows->dim(0))
-    return fail(task.contradiction("there are " + std::to_string(slots->size()) + " slots for " +
-                                   std::to_string(rows->dim(0)) + " tokens of " +
-                                   std::string(side.rows)));
-  if (auto room = task.make_room(rows->elements(), 2); !room) return fail(room.error());
-  Writes writes(side.cache_input, task.shape(side.cache), layout->piece_elements);
-  for (size_t token = 0; token < slots->size(); ++token) {
-    const int64_t slot = (*slots)[token];
-    if (slot < 0) continue;
-    if (static_cast<size_t>(slot) >= layout->rows())
-      return fail(task.contradiction("the slot " + std::to_string(slot) + " of token " +
-                                     std::to_string(token) + " is not one of the " +
-                                     std::to_string(layout->rows()) + " of " +
-                                     std::string(side.cache)));
-    write_row(writes, *layout, static_cast<size_t>(slot),
-              std::span(rows->data).subspan(token * width, width));
-  }
-  return std::move(writes).finish(task);
+  const bool is_fractal = mode.config == ReshapeKvCacheCfg::kCachesNz;
+  return write_slots(task, {side.cache, side.cache_input, is_fractal}, "slots",
+                     {rows->data, {}, rows->dim(0)});
 }
 
 // Tokens [first, first + count) of a sequence, of which one row is made: itself or their mean.
@@ -228,7 +166,7 @@ Result<Output> written_compressed(Task& task, const Side& side, const Mode& mode
   const auto rows = rows_of(task, side, mode);
   if (!rows) return fail(rows.error());
   const size_t heads = rows->dim(1), width = rows->dim(2);
-  const auto layout = layout_of(task, side.cache, width, /*is_fractal=*/false);
+  const auto layout = cache_layout(task, side.cache, width, /*is_fractal=*/false);
   if (!layout) return fail(layout.error());
   const auto entries = entries_of(task, mode, rows->dim(0), heads);
   if (!entries) return fail(entries.error());
@@ -322,7 +260,7 @@ Result<Expected> kv_cache(Task& task) {
   const Array rows = task.values("newKv");
   const size_t tokens = padded ? rows.dim(0) * rows.dim(1) : rows.dim(0);
   const size_t width = rows.elements() / tokens;
-  Layout layout;  // a sequence is a block
+  CacheLayout layout;  // a sequence is a block
   if (past.size() == 4 && !task.fractal("past"))
     layout = {static_cast<size_t>(past[0] * past[1]), static_cast<size_t>(past[2]),
               static_cast<size_t>(past[3]), static_cast<size_t>(past[3])};
@@ -437,7 +375,7 @@ Result<Output> loaded(Task& task, const Load& load, const std::vector<size_t>& c
                                    ", not two dimensions or more"));
   const auto out_rows = static_cast<size_t>(shape[0]);
   const size_t width = *count_elements(shape) / out_rows;
-  const auto layout = layout_of(task, load.cache, width, /*is_fractal=*/false);
+  const auto layout = cache_layout(task, load.cache, width, /*is_fractal=*/false);
   if (!layout) return fail(layout.error());
   const auto sequences = static_cast<size_t>(tables[0]);
   const auto table = whole_numbers(task, "blockTables");
@@ -527,47 +465,25 @@ Result<Expected> norm_rope_reshape(Task& task) {
                                    shape_text(x.shape) + ", " + shape_text(head.shape) + ", " +
                                    shape_text(cos.shape) + " and " + shape_text(sin.shape) +
                                    ", which do not go together"));
-  const auto slots = whole_numbers(task, "slots");
-  if (!slots) return fail(slots.error());
-  if (slots->size() != x.rows())
-    return fail(task.contradiction("there are " + std::to_string(slots->size()) + " slots for " +
-                                   std::to_string(x.rows()) + " tokens"));
-  const auto layout = layout_of(task, "keyCache", group + width, /*is_fractal=*/false);
-  if (!layout) return fail(layout.error());
   const auto scale = scale_of(task, group);
   if (!scale) return fail(scale.error());
   if (auto room = task.make_room(x.elements() + head.elements(), 8); !room)
     return fail(room.error());
   const Inexact normed =
       rms_normed({x, std::vector<double>(x.elements(), 0)}, group, *scale, {epsilon}).y;
-  const bool in_half = task.dtype("keyRope") == DType::kFloat16;
-  Writes writes(6, task.shape("keyCache"), layout->piece_elements);
-  std::vector<double> values(group + width), slack(group + width);
+  const size_t row_elements = group + width;
+  std::vector<double> values(x.rows() * row_elements), slack(values.size());
   for (size_t token = 0; token < x.rows(); ++token) {
-    const int64_t slot = (*slots)[token];
-    if (slot < 0) continue;
-    if (static_cast<size_t>(slot) >= layout->rows())
-      return fail(task.contradiction("the slot " + std::to_string(slot) + " of token " +
-                                     std::to_string(token) + " is not one of the " +
-                                     std::to_string(layout->rows()) + " of keyCache"));
-    for (size_t i = 0; i < group; ++i) {
-      values[i] = normed.values.data[token * group + i];
-      slack[i] = normed.slack[token * group + i];
-    }
-    for (size_t i = 0; i < width; ++i) {
-      const TurnedWith other = turned_with(i, width / 2);
-      const double straight = head.row(token)[i] * cos.data[token * width + i];
-      const double crossed =
-          other.sign * head.row(token)[other.index] * sin.data[token * width + i];
-      values[group + i] = straight + crossed;
-      slack[group + i] = sum_slack(2, std::abs(straight) + std::abs(crossed));
-      if (in_half)  // some kernels multiply in this type
-        slack[group + i] +=
-            half_step(DType::kFloat16, straight) + half_step(DType::kFloat16, crossed);
-    }
-    write_row(writes, *layout, static_cast<size_t>(slot), values, slack);
+    double* row = values.data() + token * row_elements;
+    double* row_slack = slack.data() + token * row_elements;
+    std::copy_n(normed.values.data.data() + token * group, group, row);
+    std::copy_n(normed.slack.data() + token * group, group, row_slack);
+    turn_head({head.row(token), {}}, cos.row(token), sin.row(token), task.dtype("keyRope"),
+              row + group, row_slack + group);
   }
-  return task.give({std::move(writes).finish(task)});
+  auto out = write_slots(task, {"keyCache", 6}, "slots", {values, slack, x.rows()});
+  if (!out) return fail(out.error());
+  return task.give({std::move(*out)});
 }
 
 }  // namespace ait::golden

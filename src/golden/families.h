@@ -40,6 +40,8 @@ Result<Expected> linear_sparse(Task& task);
 Result<Expected> matmul(Task& task);
 // linear_parallel.cpp
 Result<Expected> linear_parallel(Task& task);
+// mla_preprocess.cpp
+Result<Expected> mla_preprocess(Task& task);
 // moe.cpp
 std::vector<size_t> changed_by_group_topk(graph::AtbParam& param);
 Result<Expected> fused_add_topk_div(Task& task);

@@ -112,6 +112,8 @@ Result<Expected> compute(const Operation& operation, const Limits& limits = {});
 // Whether there is a golden for some mode of this type.
 bool knows(std::string_view type);
 std::vector<std::string_view> known_types();
+// Of another type: which fact is missing, or that nobody has heard of it.
+std::string why_no_golden(std::string_view type);
 
 // The inputs that an operation changes, so that recorded after it they are no longer what went in.
 std::vector<size_t> changed_inputs(std::string_view type, std::string_view param);

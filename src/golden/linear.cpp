@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "golden/families.h"
 #include "golden/matmul.h"
+#include "golden/rounder.h"
 #include "golden/rounding.h"
 
 namespace ait::golden {
@@ -34,13 +35,6 @@ Result<Product> read_product(Task& task, ProductMode mode, bool turn_weight) {
   return product_of(task, x, *weight, mode);
 }
 
-// How far the rounded values of two numbers may be apart that differ by `slack`.
-double slack_of_rounded(DType dtype, double value, double rounded, double slack) {
-  const double half = half_step(dtype, value);
-  const double to_tie = half - std::abs(value - rounded);
-  return to_tie > slack ? 0 : slack + 2 * half;
-}
-
 // The library multiplies and then adds a half bias to what was rounded; newer devices do both at
 // once. A bias of float32 is added as it is, by newer devices in the type of x.
 Result<Output> add_bias(Task& task, Product product, bool ein_sum) {
@@ -49,6 +43,7 @@ Result<Output> add_bias(Task& task, Product product, bool ein_sum) {
   const DType type = task.dtype("bias");
   const bool rounds_product = is_half(type) && !ein_sum;
   const bool rounds_bias = !is_half(type) && is_half(task.dtype("x")) && !ein_sum;
+  const Rounder rounder(type);
   Form other;
   if (rounds_product || rounds_bias) {
     if (auto room = task.make_room(product.values.size()); !room) return fail(room.error());
@@ -63,8 +58,8 @@ Result<Output> add_bias(Task& task, Product product, bool ein_sum) {
       const double sum = value + term;
       if (rounds_product) {
         other.values[i] = sum;
-        const double rounded = round_to(type, value);
-        slack = std::max(slack, slack_of_rounded(type, value, rounded, slack));
+        const double rounded = rounder.round(value);
+        slack = std::max(slack, rounder.slack_of_rounded(value, slack));
         value = rounded + term;
       } else {
         if (rounds_bias) other.values[i] = value + round_to(task.dtype("x"), term);

@@ -41,8 +41,11 @@ Result<Keys> read_keys(Task& task) {
   } else if (backend != "lcoc" && backend != "mc2") {
     return fail(task.no_golden("backend " + printable(backend)));
   }
+  if (keys.type == ParallelType::kAllGatherLinearReduceScatter)
+    return fail(task.no_golden("type 4, whose groups of ranks (twoDimTPInfo) are not recorded"));
   if (keys.type < ParallelType::kLinearAllReduce || keys.type > ParallelType::kPureLinear)
-    return fail(task.no_golden("type " + std::to_string(static_cast<int>(keys.type))));
+    return fail(task.no_golden("type " + std::to_string(static_cast<int>(keys.type)) +
+                               ", which was never held against a result of the library"));
   if (keys.has_residual && keys.type == ParallelType::kPureLinear)
     return fail(task.no_golden("type PURE_LINEAR with a residual"));
   if (keys.quant == ParallelQuantType::kPerGroup) {

@@ -24,6 +24,9 @@ Result<Weight> read_fractal(Task& task, std::string_view name, bool turned, size
                                " in FRACTAL_NZ"));
   if (auto room = task.make_room(task.tensor(name).elements()); !room) return fail(room.error());
   Array stored = task.values(name);
+  // Some callers leave out the first of the four dimensions.
+  if (turned && stored.rank() == 3 && stored.dim(-1) == width && stored.dim(-1) != depth)
+    stored.shape.insert(stored.shape.begin(), 1);
   if (stored.rank() == 2 || stored.rank() == 3) {
     // The dimensions of the matrix in place of those of the storage. What was recorded is as many
     // elements, so with rows or columns that were filled up its end is missing.

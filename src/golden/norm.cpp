@@ -28,6 +28,14 @@ Output output_of(Inexact values) {
   return out;
 }
 
+Result<double> single(const Task& task, std::string_view name) {
+  const Array given = task.values(name);
+  if (given.elements() != 1)
+    return fail(task.contradiction(std::string(name) + " has " + std::to_string(given.elements()) +
+                                   " elements, not 1"));
+  return given.data[0];
+}
+
 Result<Scale> scale_of(Task& task, size_t group) {
   Scale scale{task.values("gamma"), task.values("beta")};
   for (const Array* each : {&scale.gamma, &scale.beta})
@@ -58,10 +66,11 @@ RmsNormed rms_normed(const Inexact& x, size_t group, const Scale& scale, const R
     double inherited = 0;
     for (size_t i = first; i < first + group; ++i) {
       squares.add(x.values.data[i] * x.values.data[i]);
-      inherited = std::max(inherited, x.slack[i]);
+      if (x.slack[i] > 0) inherited += std::abs(x.values.data[i]) * x.slack[i];
     }
     const double reciprocal = 1 / std::sqrt(squares.sum() / length + mode.epsilon);
-    const double relative = root_slack(squares, 3);  // the root, the division, the product
+    // The root, the division and the product; and what the sum is off since its terms are.
+    const double relative = root_slack(squares, 3) + inherited * reciprocal * reciprocal / length;
     out.reciprocal.values.data.push_back(reciprocal);
     out.reciprocal.slack.push_back(relative * reciprocal);
     for (size_t i = 0; i < group; ++i) {
@@ -71,7 +80,7 @@ RmsNormed rms_normed(const Inexact& x, size_t group, const Scale& scale, const R
       const double y = between * gamma + of(scale.beta, i);
       double slack = relative * std::abs(between * gamma) +
                      kMargin * kFloat32Unit * std::abs(of(scale.beta, i)) +
-                     std::abs(gamma) * reciprocal * (x.slack[first + i] + inherited);
+                     std::abs(gamma) * reciprocal * x.slack[first + i];
       if (mode.half_between)  // the other value of half is as good where it is nearly a tie
         slack += std::abs(gamma) * 2 * half_step(DType::kFloat16, normed);
       out.y.values.data.push_back(y);
@@ -140,15 +149,6 @@ Result<Inexact> sum(Task& task, double zoom) {
   if (auto added = add("bias", 1); !added) return fail(added.error());
   if (auto added = add("residual", zoom); !added) return fail(added.error());
   return Inexact{std::move(total), std::move(slack)};
-}
-
-// The one number of a tensor that is a scale or an offset.
-Result<double> single(Task& task, std::string_view name) {
-  const Array given = task.values(name);
-  if (given.elements() != 1)
-    return fail(task.contradiction(std::string(name) + " has " + std::to_string(given.elements()) +
-                                   " elements, not 1"));
-  return given.data[0];
 }
 
 // One scale and one offset of int8 for all.

@@ -16,6 +16,9 @@ struct Inexact {
 
 Output output_of(Inexact values);
 
+// An input of one number.
+Result<double> single(const Task& task, std::string_view name);
+
 // What a norm is multiplied with and what is added. Shorter ones than the group are repeated.
 struct Scale {
   Array gamma;

@@ -60,6 +60,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"LinearQuantOperation", linear},
     {"LinearSparseOperation", linear_sparse},
     {"MatmulOperation", matmul},
+    {"MlaPreprocessOperation", mla_preprocess, inputs<19, 20>},
     {"MultiLatentAttentionOperation", multi_latent_attention},
     {"MultinomialOperation", multinomial},
     {"NonzeroOperation", nonzero},
@@ -97,6 +98,38 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"WhereOperation", where},
 });
 
+// Operations of the library that have none, and what is missing for it.
+struct Without {
+  std::string_view type;
+  std::string_view missing;
+};
+constexpr std::string_view kTraining = "it is an operation of training";
+constexpr std::string_view kNoResult =
+    "its definition was never held against a result of the library";
+constexpr std::string_view kDropped =
+    "the library dropped it, and the names of its parameters are not known";
+constexpr std::string_view kControl = "it steers others and has no tensors to compare";
+constexpr auto kWithout = std::to_array<Without>({
+    {"EventOperation", kControl},
+    {"FastSoftMaxGradOperation", kTraining},
+    {"FastSoftMaxOperation", kTraining},
+    {"GenAttentionMaskOperation", kTraining},
+    {"GmmDeqSwigluQuantGmmDeqOperation", kNoResult},
+    {"IfCondOperation", kControl},
+    {"LaserAttentionGradOperation", kTraining},
+    {"LaserAttentionOperation", kTraining},
+    {"LinearActivationOperation", kDropped},
+    {"LinearActivationQuantOperation", kDropped},
+    {"MmDeqSwigluQuantMmDeqOperation", kNoResult},
+    {"PadWithHiddenStateOperation", kTraining},
+    {"RazorFusionAttentionOperation", kNoResult},
+    {"RelayAttentionOperation", "how its lists of tensors are recorded is not known"},
+    {"RmsNormBackwardOperation", kTraining},
+    {"RopeGradOperation", kTraining},
+    {"StridedBatchMatmulOperation", kTraining},
+    {"UnpadWithHiddenStateOperation", kTraining},
+});
+
 const Entry* find(std::string_view type) {
   const auto found = std::find_if(kEntries.begin(), kEntries.end(),
                                   [&](const Entry& entry) { return entry.type == type; });
@@ -110,7 +143,7 @@ Result<Expected> compute(const Operation& operation, const Limits& limits) {
   const Entry* entry = find(operation.type);
   if (entry == nullptr)
     return fail(Error(ErrorCode::kUnsupported)
-                << printable(operation.type) << ": operation type not supported");
+                << printable(operation.type) << ": " << why_no_golden(operation.type));
   Result<Expected> expected = fail(Error(ErrorCode::kUnsupported));
   with_threads(limits.threads, [&] { expected = entry->golden(task); });
   // A parameter that was not understood makes everything after it worthless.
@@ -120,6 +153,13 @@ Result<Expected> compute(const Operation& operation, const Limits& limits) {
 }
 
 bool knows(std::string_view type) { return find(type) != nullptr; }
+
+std::string why_no_golden(std::string_view type) {
+  const auto found = std::find_if(kWithout.begin(), kWithout.end(),
+                                  [&](const Without& each) { return each.type == type; });
+  if (found == kWithout.end()) return "operation type not supported";
+  return "no golden: " + std::string(found->missing);
+}
 
 std::vector<std::string_view> known_types() {
   std::vector<std::string_view> types;

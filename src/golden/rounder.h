@@ -43,6 +43,13 @@ class Rounder {
     return slack + half_step(std::abs(value) + slack);
   }
 
+  // How far the rounded values of two numbers may be apart that differ by up to `slack`: not at all
+  // where no tie is near.
+  double slack_of_rounded(double value, double slack) const {
+    const double half = half_step(value);
+    return half - std::abs(value - round(value)) > slack ? 0 : slack + 2 * half;
+  }
+
  private:
   enum class Kind : uint8_t { kExact, kInteger, kFloat };
 

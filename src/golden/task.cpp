@@ -15,8 +15,10 @@ bool is_real(DType dtype) {
   return kind == DTypeKind::kInteger || kind == DTypeKind::kFloat;
 }
 
+// The name that takes() is given begins with the marks of the input.
+constexpr std::string_view kMarks = "?~";
 std::string_view bare(std::string_view name) {
-  return name.starts_with('?') || name.starts_with('~') ? name.substr(1) : name;
+  return name.substr(std::min(name.find_first_not_of(kMarks), name.size()));
 }
 
 }  // namespace
@@ -26,14 +28,15 @@ Result<void> Task::takes(const std::vector<std::string_view>& names) {
   for (const std::string_view name : names) names_.push_back(bare(name));
   for (size_t i = 0; i < names.size(); ++i) {
     const Given* given = find(names_[i]);
-    if (given == nullptr && names[i].starts_with('?')) continue;
+    const std::string_view marks = names[i].substr(0, names[i].size() - names_[i].size());
+    if (given == nullptr && marks.find('?') != std::string_view::npos) continue;
     if (given == nullptr)
       return fail(contradiction("input " + std::to_string(i) + " (" + std::string(names_[i]) +
                                 ") was not recorded"));
     if (!is_real(given->tensor.dtype()))
       return fail(no_golden("input " + std::to_string(i) + " is of type " +
                             std::string(name(given->tensor.dtype()))));
-    if (names[i].starts_with('~')) continue;
+    if (marks.find('~') != std::string_view::npos) continue;
     if (auto room = make_room(given->tensor.elements()); !room) return room;
   }
   return {};
@@ -118,6 +121,11 @@ Result<void> Task::make_room(size_t elements, size_t copies) {
   }
   doubles_ += elements * copies;
   return {};
+}
+
+void Task::note(std::string text) {
+  if (std::find(notes_.begin(), notes_.end(), text) == notes_.end())
+    notes_.push_back(std::move(text));
 }
 
 Result<Expected> Task::give(std::vector<Output> outputs) {

@@ -32,7 +32,7 @@ class Task {
 
   // Names the inputs in the library's order. Fails where one is missing, has no real numbers, or
   // all together would need too much memory. "?bias" may be missing; "~cache" is read where it is
-  // needed only, so its size does not count.
+  // needed only, so its size does not count; "~?cache" is both.
   Result<void> takes(const std::vector<std::string_view>& names);
   // The same of the inputs of rank `rank`, from now on.
   Result<void> takes_of_rank(size_t rank, const std::vector<std::string_view>& names);
@@ -63,7 +63,7 @@ class Task {
   // Fails unless this many more doubles fit, each as often as `copies` says.
   Result<void> make_room(size_t elements, size_t copies = 1);
 
-  void note(std::string text) { notes_.push_back(std::move(text)); }
+  void note(std::string text);  // the same again is not kept
   Result<Expected> give(std::vector<Output> outputs);
   Result<Expected> give(Output output);  // one, which is not copied
 

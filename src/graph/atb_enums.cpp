@@ -238,6 +238,14 @@ std::span<const AtbValue> values_of(LatentCacheMode) {
   return kValues;
 }
 
+std::span<const AtbValue> values_of(LatentQuantMode) {
+  static constexpr AtbValue kValues[] = {{0, "PER_TENSOR_QUANT_ASYMM"},
+                                         {1, "PER_TOKEN_QUANT_SYMM"},
+                                         {2, "PER_TOKEN_QUANT_ASYMM"},
+                                         {3, "UNQUANT"}};
+  return kValues;
+}
+
 std::span<const AtbValue> values_of(MaskUseStatusType) {
   static constexpr AtbValue kValues[] = {{0, "MASK_USE_STATUS_TYPE_UNDEFINED"},
                                          {1, "MASK_USE_STATUS_TYPE_BATCH_MASK"}};

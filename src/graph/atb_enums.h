@@ -162,6 +162,13 @@ enum class LatentCalcType : int8_t {
   kPrefill = 4,
 };
 enum class LatentCacheMode : int8_t { kKvCache = 0, kSplit = 1, kSplitInt8Nz = 2, kSplitNz = 3 };
+// Of MlaPreprocessOperation, whose cacheMode is that of MultiLatentAttentionOperation.
+enum class LatentQuantMode : int8_t {
+  kPerTensorAsymmetric = 0,
+  kPerTokenSymmetric = 1,
+  kPerTokenAsymmetric = 2,
+  kUnquantised = 3,
+};
 enum class MaskUseStatusType : int8_t { kUndefined = 0, kBatchMask = 1 };
 
 // Of RingMLAOperation.
@@ -227,6 +234,7 @@ std::span<const AtbValue> values_of(CompressType);
 std::span<const AtbValue> values_of(LatentMaskType);
 std::span<const AtbValue> values_of(LatentCalcType);
 std::span<const AtbValue> values_of(LatentCacheMode);
+std::span<const AtbValue> values_of(LatentQuantMode);
 std::span<const AtbValue> values_of(MaskUseStatusType);
 std::span<const AtbValue> values_of(RingCalcType);
 std::span<const AtbValue> values_of(RingMaskType);

@@ -102,7 +102,7 @@ class Check {
   Result<void> prepare() {
     if (!case_.problem.empty()) return fail(Error(ErrorCode::kCorrupt) << case_.problem);
     if (!golden::knows(case_.type))
-      return fail(Error(ErrorCode::kUnsupported) << "operation type not supported");
+      return fail(Error(ErrorCode::kUnsupported) << golden::why_no_golden(case_.type));
     auto inputs = load(case_.inputs, options_.precision);
     if (!inputs) return fail(inputs.error());
     for (const TensorPlaces& places : case_.ranks) {

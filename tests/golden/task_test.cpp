@@ -50,8 +50,23 @@ TEST(Compute, SaysWhatItDoesNotKnow) {
   Operation operation;
   operation.type = "FrobnicateOperation";
   EXPECT_EQ(compute(operation).error().code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(compute(operation).error().text(),
+            "FrobnicateOperation: operation type not supported");
   EXPECT_FALSE(knows("FrobnicateOperation"));
   EXPECT_TRUE(knows("RmsNormOperation"));
+}
+
+TEST(Compute, SaysWhichFactIsMissingForAnOperationOfTheLibrary) {
+  Operation operation;
+  for (const auto& [type, missing] :
+       {std::pair("RelayAttentionOperation", "how its lists of tensors are recorded is not known"),
+        std::pair("RopeGradOperation", "it is an operation of training"),
+        std::pair("IfCondOperation", "it steers others and has no tensors to compare")}) {
+    operation.type = type;
+    EXPECT_FALSE(knows(type));
+    EXPECT_EQ(compute(operation).error().text(),
+              std::string(type) + ": no golden: " + missing);
+  }
 }
 
 TEST(Compute, RefusesParametersThatAreNoJson) {

@@ -154,6 +154,7 @@ TEST(AtbParam, TablesGoByNumberWithoutGapsAndTwins) {
   expect_one_number_for_each_name(LatentMaskType::kUndefined);
   expect_one_number_for_each_name(LatentCalcType::kUndefined);
   expect_one_number_for_each_name(LatentCacheMode::kKvCache);
+  expect_one_number_for_each_name(LatentQuantMode::kPerTensorAsymmetric);
   expect_one_number_for_each_name(MaskUseStatusType::kUndefined);
   expect_one_number_for_each_name(RingCalcType::kDefault);
   expect_one_number_for_each_name(RingMaskType::kNoMask);

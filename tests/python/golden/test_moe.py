@@ -421,7 +421,7 @@ ENDS = np.array([3, 5, 8], np.int32)
 @pytest.mark.parametrize(
     "name,inputs,param,words",
     [
-        ("Gating", [np.array([9], np.int32)] * 2, {"cumSumNum": 4}, "topk has the element 9, which is not between 0 and 4"),
+        ("Gating", [np.array([9], np.int32)] * 2, {"cumSumNum": 4}, "topk has the element 9, which is"),
         ("Gating", [np.array([-1], np.int32)] * 2, {"cumSumNum": 4}, "topk has the element -1"),
         ("Gating", [INDEX, INDEX[:3]], {"cumSumNum": 4}, "idxArr has 3 elements and topk 8"),
         ("Gating", [INDEX, INDEX], {"cumSumNum": 4, "deviceExpert": [4]}, "deviceExpert"),
@@ -445,8 +445,18 @@ ENDS = np.array([3, 5, 8], np.int32)
         ),
         ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS, INDEX], {"topK": 0}, "topK is 0"),
         ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS, INDEX[:7]], {"topK": 2}, "7 elements for 8 rows"),
-        ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS, INDEX + 1], {"topK": 2}, "expertIndex has the element 4"),
-        ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS + 1, INDEX], {"topK": 2}, "expertCount has the element 9"),
+        (
+            "GroupedMatmulWithRouting",
+            [X, normal(3, 6, 12), ENDS, INDEX + 1],
+            {"topK": 2},
+            "expertIndex has .* element 4",
+        ),
+        (
+            "GroupedMatmulWithRouting",
+            [X, normal(3, 6, 12), ENDS + 1, INDEX],
+            {"topK": 2},
+            "expertCount has .* element 9",
+        ),
         ("GroupedMatmulWithRouting", [X, normal(3, 6, 12), ENDS[::-1].copy(), INDEX], {"topK": 2}, "falls from 8 to 5"),
         ("GroupedMatmulWithRouting", [X, normal(4, 6, 12), ENDS, INDEX], {"topK": 2}, "expertCount 3 for 4 experts"),
         ("GroupedMatmulWithRouting", [X, normal(3, 12, 6), ENDS, INDEX], {"topK": 2}, "whose rows have 12 numbers"),
