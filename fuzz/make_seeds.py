@@ -250,6 +250,38 @@ def operation_table_seeds():
     yield "dos_lines", (columns + linear).replace(b"\n", b"\r\n")
 
 
+def operation_rows_seeds():
+    yield from operation_table_seeds()
+    columns = b"OpName|OpType|OpParam|OutDType|InTensorFile|OutTensorFile|InShape|OutShape\n"
+    yield "files", columns + b"A_1_2|BOperation|{}|float|a.bin;;b.bin|c.bin|2,3;;4|5\n"
+    yield "in_place", columns + b"KvCacheOperation_3||{}||||\nSetValueOperation_3||{}|\n"
+    yield "senseless", columns + b"A|\nA_x|\n_1|\nA_99999999999999999999|\n\n|||\nA_1\n"
+
+
+def golden_seeds():
+    """The type, the parameters and a line for each tensor, one character a number."""
+
+    def call(operation, params, *tensors):
+        return "\n".join([operation + "Operation", json.dumps(params), *tensors]).encode()
+
+    yield "linear", call("Linear", {"hasBias": False}, "i float16 2,16 01.a", "i float16 3,16 1_2")
+    yield "linear_nz", call("Linear", {"hasBias": False}, "i float16 16,16 12", "f float16 1,1,16,16 01")
+    norm = {"layerType": 1, "normParam": {"epsilon": 1e-5}}
+    yield "norm", call("RmsNorm", norm, "i bfloat16 2,8 12.3", "i bfloat16 8 1")
+    heads = {"headNum": 2, "kvHeadNum": 1, "qkScale": 0.5}
+    paged = ["i float16 2,2,8 1a.", "i float16 3,4,1,8 1_", "i float16 3,4,1,8 12", "i int32 2,2 0121", "i int32 2 53"]
+    yield "paged", call("PagedAttention", heads, *paged)
+    packed = ["i float16 3,2,8 1a.", "i float16 3,1,8 1_", "i float16 3,1,8 12", "i int32 2 21"]
+    yield "packed", call("SelfAttention", heads | {"calcType": 3}, *packed)
+    caches = ["i float16 3,4,1,8 0", "i float16 3,4,1,8 1", "i int32 2 4a"]
+    yield "cache", call("ReshapeAndCache", {}, "i float16 2,1,8 12", "i float16 2,1,8 34", *caches)
+    yield "written", call("SetValue", {"starts": [0], "ends": [2], "strides": [1]}, "i int8 4 0", "i int8 2 12")
+    ranks = [f'r {{"rank": {rank}, "rankSize": 2}}\ni float32 3 {rank}12' for rank in range(2)]
+    yield "ranks", call("AllReduce", {"rank": 0, "rankSize": 2}, "i float32 3 012", *ranks)
+    yield "huge", call("Repeat", {"multiples": [1 << 40, 2]}, "i float16 2,2 12", "o float16 4,4")
+    yield "missing", call("Elewise", {"elewiseType": 8}, "i float16 2,2 12", "-")
+
+
 def metadata_seeds():
     golden = "/data/golden/ait_dump/4711_-1/golden_tensor"
     mine = "/data/ait_dump/tensors/0_9/0/0_Linear/after/outtensor0.bin"
@@ -394,6 +426,8 @@ SEEDS = {
     "fuzz_rows": rows_seeds(),
     "fuzz_topology": topology_seeds(),
     "fuzz_operation_table": operation_table_seeds(),
+    "fuzz_operation_rows": operation_rows_seeds(),
+    "fuzz_golden": golden_seeds(),
     "fuzz_metadata": metadata_seeds(),
     "fuzz_index": index_seeds(),
     "fuzz_labels": labels_seeds(),

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <malloc.h>
 
+#include "base/freed_memory.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/common_options.h"
@@ -14,8 +14,7 @@
 namespace ait::cli {
 namespace {
 
-constexpr int kMostSeconds = 86400;
-constexpr int kMostThreads = 1024;
+constexpr int kMostSeconds = 86400, kMostThreads = 1024;
 
 struct OpcheckOptions {
   opcheck::Request request;
@@ -23,17 +22,6 @@ struct OpcheckOptions {
   std::string output_folder = ".";
   bool json = false;
 };
-
-// Goldens take and free megabytes for every operation. To give such memory back to the system and
-// take it again, cleared page by page, costs a fifth of the time.
-void keep_freed_memory() {
-#ifdef __GLIBC__
-  constexpr int kLargestKept = 32 << 20;  // the most that is allowed
-  constexpr int kKept = 512 << 20;
-  ::mallopt(M_MMAP_THRESHOLD, kLargestKept);
-  ::mallopt(M_TRIM_THRESHOLD, kKept);
-#endif
-}
 
 // What was asked for and holds, as an exit status.
 int status_of(const std::vector<opcheck::FailOn>& conditions, const opcheck::Summary& summary) {
@@ -137,8 +125,8 @@ class OpcheckCommand : public CommandOf<OpcheckOptions> {
     set.add_option("--memory", words_.memory, "GIB",
                    "what all goldens at a time may take; a quarter of the machine's\n"
                    "if not given");
-    set.add_number("-j,--jobs", words_.threads, 1, kMostThreads, "N", "the same as --threads");
-    add_threads(set, words_.threads);
+    set.add_number("-j,--jobs,--threads", words_.threads, 1, kMostThreads, "N",
+                   "threads to compute with; all cores if not given");
   }
 
   Result<void> understand() override {

@@ -205,6 +205,8 @@ Result<Cases> cases_of_table(const Search& search, const Recording& recording) {
       each.id = ids_text(row.ids);
       each.type = row.type;
       each.again_folder = search.folder;
+      each.input_shapes = row.input_shapes;
+      each.output_shapes = row.output_shapes;
       if (!row.param.empty()) {
         each.param = row.param;
         if (found != by_ids.end()) each.problem.clear();  // that of op_param.json

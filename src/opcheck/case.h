@@ -38,8 +38,9 @@ struct Case {
   std::vector<TensorPlaces> ranks;        // the inputs of all ranks, where there are several
   std::vector<std::string> rank_params;   // and their parameters
   std::vector<std::string> rank_folders;  // and folders
-  std::vector<std::string> notes;  // what is odd about it and does not keep it from being checked
-  std::string problem;             // why it cannot be checked; empty: it can
+  std::vector<std::string> input_shapes;  // as a table says them: "12,4096"; "" where it does not
+  std::vector<std::string> output_shapes;
+  std::string problem;  // why it cannot be checked; empty: it can
 };
 
 struct Search {

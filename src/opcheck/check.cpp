@@ -23,7 +23,6 @@ CheckRow row_of(const Case& each) {
   row.again_folder = each.again_folder;
   row.rank = each.rank;
   row.round = each.round;
-  row.reasons = each.notes;
   return row;
 }
 
@@ -72,6 +71,20 @@ std::optional<Tensor> before(const Case& each, const golden::Operation& operatio
   return tensor;
 }
 
+// A table may be of another run than the tensors: where their shapes differ, a row says so.
+void note_other_shapes(const char* kind, const std::vector<std::string>& stated,
+                       const golden::GivenList& found, std::vector<std::string>& notes) {
+  for (size_t i = 0; i < std::min(stated.size(), found.size()); ++i) {
+    if (stated[i].empty() || !found[i]) continue;
+    std::string dims;
+    for (const int64_t size : found[i]->tensor.shape())
+      dims += (dims.empty() ? "" : ",") + std::to_string(size);
+    if (dims != stated[i])
+      notes.push_back(fmt::format("the table says {} for {} {}, its file {}", printable(stated[i]),
+                                  kind, i, dims));
+  }
+}
+
 struct Checked {
   std::vector<CheckRow> rows;
   bool needs_memory = false;  // more than it was given; nothing else is known
@@ -113,6 +126,8 @@ class Check {
     auto actual = load_actual(case_, *inputs, options_.precision, options_.runner);
     if (!actual) return fail(actual.error());
     actual_ = std::move(*actual);
+    note_other_shapes("input", case_.input_shapes, *inputs, notes_);
+    note_other_shapes("output", case_.output_shapes, actual_.outputs, notes_);
     operation_.type = case_.type;
     operation_.param = case_.param;
     operation_.inputs = std::move(*inputs);
@@ -156,6 +171,7 @@ class Check {
     const golden::Output& output = expected.outputs[index];
     CheckRow row = row_of(case_);
     row.source = actual_.source;
+    row.reasons = notes_;
     const auto tensor = tensor_of(case_, actual_, output, index, options_.precision);
     if (!tensor) {
       row.reasons.push_back(tensor.error().text());
@@ -193,6 +209,7 @@ class Check {
   size_t memory_bytes_;
   golden::Operation operation_;
   Actual actual_;
+  std::vector<std::string> notes_;  // what is odd about it and does not keep it from being checked
 };
 
 }  // namespace

@@ -41,7 +41,8 @@ std::optional<std::pair<std::string_view, std::vector<uint64_t>>> name_and_ids(
 
 // The columns that are read; the others may be there or not.
 struct Columns {
-  std::optional<size_t> name, type, param, output_types, input_files, output_files;
+  std::optional<size_t> name, type, param, output_types, input_files, output_files, input_shapes,
+      output_shapes;
 };
 
 Columns find_columns(std::string_view header) {
@@ -54,6 +55,8 @@ Columns find_columns(std::string_view header) {
     if (names[i] == "OutDType") out.output_types = i;
     if (names[i] == "InTensorFile") out.input_files = i;
     if (names[i] == "OutTensorFile") out.output_files = i;
+    if (names[i] == "InShape") out.input_shapes = i;
+    if (names[i] == "OutShape") out.output_shapes = i;
   }
   return out;
 }
@@ -89,7 +92,10 @@ OperationRow row_of(const std::vector<std::string_view>& cells, const Columns& c
   row.param = param;
   row.input_files = list(cell(cells, columns.input_files));
   row.output_files = list(cell(cells, columns.output_files));
-  if (std::max(row.input_files.size(), row.output_files.size()) > kMaxTensors)
+  row.input_shapes = list(cell(cells, columns.input_shapes));
+  row.output_shapes = list(cell(cells, columns.output_shapes));
+  if (std::max({row.input_files.size(), row.output_files.size(), row.input_shapes.size(),
+                row.output_shapes.size()}) > kMaxTensors)
     row.problem = "it names more than " + std::to_string(kMaxTensors) + " tensors";
   // What writes to its inputs only has no types of outputs.
   else if (cell(cells, columns.output_types).empty() &&

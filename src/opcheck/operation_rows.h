@@ -23,6 +23,8 @@ struct OperationRow {
   std::string param;          // JSON
   std::vector<std::string> input_files;
   std::vector<std::string> output_files;
+  std::vector<std::string> input_shapes;  // "12,4096"
+  std::vector<std::string> output_shapes;
   std::string problem;  // why the row makes no sense, with its file and line; empty: it does
 };
 

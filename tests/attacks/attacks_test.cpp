@@ -27,6 +27,7 @@
 #include "fuzz/dump_fuzzer.h"
 #include "fuzz/launch_fuzzer.h"
 #include "fuzz/match_fuzzer.h"
+#include "fuzz/opcheck_fuzzer.h"
 #include "fuzz/pickle_fuzzer.h"
 #include "fuzz/reader_fuzzer.h"
 #include "fuzz/rows_fuzzer.h"
@@ -212,6 +213,7 @@ const std::map<std::string, fuzz::Opener> kFuzzedReaders = {
 const std::map<std::string, int (*)(const uint8_t* data, size_t size)> kOtherTargets = {
     {"fuzz_dump_tree", fuzz::read_as_dump_tree},
     {"fuzz_ge_text", fuzz::read_as_ge_text},
+    {"fuzz_golden", fuzz::read_as_golden},
     {"fuzz_index", fuzz::read_as_index},
     {"fuzz_labels", fuzz::read_as_labels},
     {"fuzz_manifest", fuzz::read_as_manifest},
@@ -219,6 +221,7 @@ const std::map<std::string, int (*)(const uint8_t* data, size_t size)> kOtherTar
     {"fuzz_model_tree", fuzz::read_as_model_tree},
     {"fuzz_op_mapping", fuzz::read_as_op_mapping},
     {"fuzz_op_param", fuzz::read_as_op_param},
+    {"fuzz_operation_rows", fuzz::read_as_operation_rows},
     {"fuzz_operation_table", fuzz::read_as_operation_table},
     {"fuzz_pickle", fuzz::read_as_pickle},
     {"fuzz_program", fuzz::read_as_program},

@@ -85,6 +85,25 @@ TEST(Check, GivesAGoldenThatNeedsMoreThanItsShareAllOfTheMemory) {
   }
 }
 
+TEST(Check, SaysWhereATableIsOfOtherTensors) {
+  const SmallDump dump;
+  dump.add_doubling("0_7/0/1_ElewiseOperation", {2, 4, 6});
+  dump.add_doubling("0_7/0/2_ElewiseOperation", {2, 4, 6});
+  const auto table =
+      dump.folder().write("operation_tensors_0.csv",
+                          "OpName|OutDType|InShape|OutShape\nElewiseOperation_1|float|3|3\n"
+                          "ElewiseOperation_2|float|2,3|3\n");
+  const auto cases = find_cases({.folder = dump.path(), .table = table});
+  ASSERT_TRUE(cases);
+  std::vector<CheckRow> rows;
+  const std::atomic<bool> stop = false;
+  check_cases(cases->cases, Options(), stop,
+              [&](std::vector<CheckRow>&& checked) { rows.push_back(checked.at(0)); });
+  EXPECT_THAT(rows[0].reasons, ElementsAre());
+  EXPECT_THAT(rows[1].reasons, ElementsAre("the table says 2,3 for input 0, its file 3"));
+  EXPECT_EQ(rows[1].verdict, Verdict::kPass);
+}
+
 TEST(Check, BringsFloatingTensorsToAnotherType) {
   const SmallDump dump;
   dump.add_doubling("0_7/0/1_ElewiseOperation", {2, 4.002F, 6});
