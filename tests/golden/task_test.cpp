@@ -50,8 +50,7 @@ TEST(Compute, SaysWhatItDoesNotKnow) {
   Operation operation;
   operation.type = "FrobnicateOperation";
   EXPECT_EQ(compute(operation).error().code(), ErrorCode::kUnsupported);
-  EXPECT_EQ(compute(operation).error().text(),
-            "FrobnicateOperation: operation type not supported");
+  EXPECT_EQ(compute(operation).error().text(), "FrobnicateOperation: operation type not supported");
   EXPECT_FALSE(knows("FrobnicateOperation"));
   EXPECT_TRUE(knows("RmsNormOperation"));
 }
@@ -64,8 +63,7 @@ TEST(Compute, SaysWhichFactIsMissingForAnOperationOfTheLibrary) {
         std::pair("IfCondOperation", "it steers others and has no tensors to compare")}) {
     operation.type = type;
     EXPECT_FALSE(knows(type));
-    EXPECT_EQ(compute(operation).error().text(),
-              std::string(type) + ": no golden: " + missing);
+    EXPECT_EQ(compute(operation).error().text(), std::string(type) + ": no golden: " + missing);
   }
 }
 

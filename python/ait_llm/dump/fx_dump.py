@@ -204,21 +204,21 @@ def _interpreter(graph: torch.fx.GraphModule, recorder: _Recorder, number: int) 
     import torch
 
     class Interpreter(torch.fx.Interpreter):
-        def run(self, *arguments: Any) -> Any:
+        def run(self, *arguments: Any, **options: Any) -> Any:
             self._token = recorder.begin_call(number)
-            return super().run(*arguments)
+            return super().run(*arguments, **options)
 
         def run_node(self, node: torch.fx.Node) -> Any:
-            wanted = self._token is not None and isinstance(node.target, torch._ops.OpOverload)
-            if not wanted or node.op != "call_function":
+            token = self._token
+            if token is None or node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
                 return super().run_node(node)
             key, stamp = f"{node.name}-{node.target}", _now()
             arguments, _ = self.fetch_args_kwargs_from_env(node)
             with recorder.guard(key):  # before the call, which may write to them
-                recorder.save_inputs(number, self._token, key, stamp, arguments)
+                recorder.save_inputs(number, token, key, stamp, arguments)
             result = super().run_node(node)
             with recorder.guard(key):
-                recorder.save_outputs(number, self._token, key, result, stamp)
+                recorder.save_outputs(number, token, key, result, stamp)
             return result
 
     return Interpreter(graph, garbage_collect_values=True)

@@ -27,6 +27,6 @@ def start(environ: Mapping[str, str]) -> None:
     def get_compiler_fn(compiler_fn: Any) -> Any:
         return find(compiler_fn if compiler_fn is None else fx_dump.fx_backend(dump_path, compiler_fn, tokens))
 
-    eval_frame.get_compiler_fn = get_compiler_fn  # type: ignore[assignment]
+    eval_frame.get_compiler_fn = get_compiler_fn
     process.speak_past_the_script()
     show_warnings()
