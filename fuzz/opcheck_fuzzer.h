@@ -156,7 +156,8 @@ inline void compare(const golden::Output& fast, const golden::Output& plain) {
     const double a = fast.values[i], b = plain.values[i];
     if (!fast.undefined.empty() && fast.undefined[i]) continue;
     if (!std::isfinite(a) || !std::isfinite(b) || !std::isfinite(fast.slack[i])) continue;
-    require(std::abs(a - b) <= std::max(fast.slack[i], 1e-300));
+    // Of a sum with an infinite term that counts nothing there is no slack.
+    require(std::abs(a - b) <= std::max(fast.slack[i], 1e-9 * std::abs(b)));
   }
 }
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "base/freed_memory.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "cli/command.h"
 #include "cli/common_options.h"
 #include "cli/process_io.h"

@@ -1,10 +1,10 @@
 #include "opcheck/check.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
+#include "base/memory.h"
 #include "base/parallel.h"
 #include "golden/golden.h"
 #include "opcheck/measure.h"
@@ -31,11 +31,6 @@ std::vector<CheckRow> not_compared(const Case& each, const std::string& why, Ver
   row.verdict = verdict;
   row.reasons.push_back(why);
   return {std::move(row)};
-}
-
-size_t quarter_of_memory() {
-  return static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<size_t>(::sysconf(_SC_PAGE_SIZE)) / 4;
 }
 
 // In the old tool's words.
@@ -102,8 +97,10 @@ class Check {
       golden::Limits limits;
       limits.memory_bytes = memory_bytes_;
       auto expected = golden::compute(operation_, limits);
-      if (!expected) return unchecked(expected.error());
-      return compared(*expected);
+      if (expected) return compared(*expected);
+      Checked out = unchecked(expected.error());
+      out.needs_memory = expected.error().code() == ErrorCode::kUsage;
+      return out;
     } catch (const std::exception& thrown) {  // bad_alloc, and what the standard library throws
       return unchecked(Error(ErrorCode::kCorrupt) << "get " << thrown.what() << " when calc "
                                                   << printable(case_.type) << " golden");
@@ -144,8 +141,7 @@ class Check {
     return {not_compared(case_, error.text(),
                          error.code() == ErrorCode::kUnsupported && error.path().empty()
                              ? Verdict::kNoGolden
-                             : Verdict::kFailed),
-            error.code() == ErrorCode::kUsage};
+                             : Verdict::kFailed)};
   }
 
   Checked compared(const golden::Expected& expected) const {
@@ -218,7 +214,8 @@ size_t check_cases(const std::vector<Case>& cases, const Options& options,
                    const std::atomic<bool>& stop,
                    const std::function<void(std::vector<CheckRow>&& rows)>& emit) {
   const size_t threads = options.threads == 0 ? available_threads() : options.threads;
-  const size_t memory = options.memory_bytes != 0 ? options.memory_bytes : quarter_of_memory();
+  const size_t memory =
+      options.memory_bytes != 0 ? options.memory_bytes : machine_memory_bytes() / 4;
   const size_t in_flight = 2 * threads;
   std::vector<Checked> checked(cases.size());
   size_t emitted = 0;

@@ -3,6 +3,8 @@
 // socket, answers with one byte, and has then filled in the head.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <array>
 #include <cstdint>
 
@@ -42,6 +44,23 @@ struct Block {
   std::array<char, kMaxMessageBytes> library;
   std::array<BlockTensor, kMaxTensors> inputs;
   std::array<BlockTensor, kMaxTensors> outputs;
+};
+
+// One byte with room for a file beside it.
+struct FileMessage {
+  FileMessage() {
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = room.data();
+    header.msg_controllen = room.size();
+  }
+  FileMessage(const FileMessage&) = delete;
+  FileMessage& operator=(const FileMessage&) = delete;
+
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> room{};
+  msghdr header{};
 };
 
 }  // namespace ait::rerun

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/checked.h"
+#include "base/memory.h"
 #include "formats/acl_types.h"
 #include "rerun/block.h"
 
@@ -42,10 +43,6 @@ std::string installed(const char* name) {
 }
 
 uint64_t page_bytes() { return static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE)); }
-
-size_t quarter_of_memory() {
-  return static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * page_bytes() / 4;
-}
 
 // Text that another process has written.
 template <size_t kSize>
@@ -169,7 +166,7 @@ std::string default_plugin() {
 Result<std::unique_ptr<Runner>> Runner::start(Settings settings) {
   if (settings.plugin.empty()) settings.plugin = default_plugin();
   if (settings.worker.empty()) settings.worker = installed(kWorker);
-  if (settings.memory_bytes == 0) settings.memory_bytes = quarter_of_memory();
+  if (settings.memory_bytes == 0) settings.memory_bytes = machine_memory_bytes() / 4;
   std::error_code ignored;
   // The loader would look a bare name up among its own libraries.
   settings.plugin = fs::absolute(settings.plugin, ignored).native();
@@ -256,21 +253,14 @@ Result<Outcome> Runner::run(const Call& call) {
 
 // Sends the file of the block and waits for the answer.
 Result<void> Runner::ask(const Shared& block) {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> room{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = room.data();
-  message.msg_controllen = room.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  FileMessage message;
+  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof(int));
   const int file = block.file();
   std::memcpy(CMSG_DATA(header), &file, sizeof file);
-  bool answered = ::sendmsg(socket_, &message, MSG_NOSIGNAL) == 1;
+  bool answered = ::sendmsg(socket_, &message.header, MSG_NOSIGNAL) == 1;
   const auto deadline = Clock::now() + settings_.limit;
   while (answered) {
     const auto left =
@@ -284,7 +274,7 @@ Result<void> Runner::ask(const Shared& block) {
       return fail(error() << "gave no answer within " << settings_.limit.count()
                           << " ms and was ended; give it more time with --rerun-seconds");
     }
-    answered = polled > 0 && ::recv(socket_, &byte, 1, 0) == 1;
+    answered = polled > 0 && ::recv(socket_, &message.byte, 1, 0) == 1;
     if (answered) return {};
   }
   return fail(error() << end_worker());

@@ -143,18 +143,11 @@ class Worker {
 
 // The file of the next question, or -1 where ait has gone.
 int receive() {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> room{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = room.data();
-  message.msg_controllen = room.size();
+  FileMessage message;
   ssize_t got = 0;
-  while ((got = ::recvmsg(kSocket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  while ((got = ::recvmsg(kSocket, &message.header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
   }
-  const cmsghdr* header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  const cmsghdr* header = got > 0 ? CMSG_FIRSTHDR(&message.header) : nullptr;
   if (header == nullptr) return -1;
   int file = -1;
   std::memcpy(&file, CMSG_DATA(header), sizeof file);

@@ -1,8 +1,14 @@
-#include "base/freed_memory.h"
+#include "base/memory.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 namespace ait {
+
+size_t machine_memory_bytes() {
+  return static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<size_t>(::sysconf(_SC_PAGE_SIZE));
+}
 
 void keep_freed_memory() {
 #ifdef __GLIBC__
