@@ -379,7 +379,7 @@ def program_seeds():
 
 
 def dump_tree_seeds():
-    """Two runs as lists of their files: a path and what it holds; @3 is a tensor."""
+    """Two runs as lists of their files: a path and what it holds; @3 is a tensor, &3 one that GE dumped."""
     tree = '{"name":"root","type":"M","order":0,"children":[{"name":"root.a","type":"Linear","order":1,"children":[]}]}'
     torch_run = [
         f"golden/ait_dump/torch_tensors/cpu_7/model_tree.json {tree}",
@@ -399,6 +399,27 @@ def dump_tree_seeds():
 
     def listed(*lines):
         return "\n".join(lines).encode()
+
+    named = 'output_desc { attr { key: "_fx_tensor_name" value { s: "add_1-aten.add.OUTPUT.0" } } }'
+    graph = f'op {{ name: "Add_1" type: "Add" {named} }} op {{ name: "Cast_2" input: "Add_1:0" }}'
+    ge_run = [
+        f"my/dynamo_original_graph_1_rank_0_pid_7_ts_1.txt {graph}",
+        "my/worldsize1_global_rank0/20240125031118/0/graph_1/1/0/Add.Add_1.1.2.1700000000000001 &3",
+        "my/worldsize1_global_rank0/20240125031118/0/graph_1/1/0/AutomaticBufferFusionOp.Add_1Cast_2.1.2.3 &4",
+        "my/worldsize1_global_rank0/20240125031118/0/graph_1/1/1/TransData.trans_1.1.2.1700000000000002 &5",
+    ]
+    fx_run = [
+        "golden/worldsize1_global_rank0/graph_1/0/add_1-aten.add.OUTPUT.0.20240125031118000001.npy @3",
+        "golden/worldsize1_global_rank0/graph_1/0/add_1-aten.add.INPUT.1.0.20240125031118000001.npy @4",
+        "golden/worldsize1_global_rank0/graph_2/1/mm-aten.mm.OUTPUT.0.20240125031118000002.npy @5",
+    ]
+    older = ["golden/data_dump/1/gm_20240125031118_dump/add_1-aten.add.OUTPUT.0.20240125031118000001.npy @3"]
+    flat = [line.replace("worldsize1_global_rank0/", "") for line in ge_run]
+    yield "ge_and_fx", listed(*ge_run, *fx_run)
+    yield "ge_and_older_fx", listed(*flat, *older)
+    yield "two_ge", listed(*ge_run, *(line.replace("my/", "golden/") for line in ge_run))
+    yield "two_fx", listed(*fx_run, *(line.replace("golden/", "my/") for line in older))
+    yield "torch_and_fx", listed(*torch_run, *(line.replace("golden/", "my/") for line in fx_run))
 
     yield "torch_and_library", listed(*torch_run, *library_run)
     yield "two_libraries", listed(*library_run, *(line.replace("my/", "golden/") for line in library_run))

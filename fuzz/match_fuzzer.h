@@ -39,13 +39,17 @@ inline std::string tame(std::string_view path) {
   return out;
 }
 
-// "@3" is a tensor of the acceleration library whose values begin with 3, [4, 8]; other contents
-// are taken as they are.
+// "@3" is a tensor of the acceleration library whose values begin with 3, [4, 8], and "&3" the same
+// as the output of an operation that GE dumped; other contents are taken as they are.
 inline std::string content_of(std::string_view text) {
-  if (text.size() != 2 || text[0] != '@') return std::string(text);
+  using namespace std::string_literals;
+  if (text.size() != 2 || (text[0] != '@' && text[0] != '&')) return std::string(text);
   std::string out =
-      "$Version=1.0\n$Object.Count=1\n$Object.Length=128\nformat=2\ndtype=0\ndims=4,8\n"
-      "$Object.data=0,128\n$End=1\n";
+      text[0] == '@'
+          ? "$Version=1.0\n$Object.Count=1\n$Object.Length=128\nformat=2\ndtype=0\ndims=4,8\n"
+            "$Object.data=0,128\n$End=1\n"s
+          : "\x16\0\0\0\0\0\0\0\x0a\x03"
+            "2.0\x10\x01\x1a\x0d\x08\x01\x10\x02\x1a\x04\x0a\x02\x04\x08\x30\x80\x01"s;
   for (uint32_t i = 0; i < 32; ++i) {
     const auto value = static_cast<float>((i + static_cast<unsigned char>(text[1])) * 2654435761u);
     out.append(reinterpret_cast<const char*>(&value), sizeof value);

@@ -171,7 +171,8 @@ void bind_pairing(nb::module_& module) {
                    [](const AlignedToken& self) { return decoded(self.golden_round); })
       .def_prop_ro("actual_round",
                    [](const AlignedToken& self) { return decoded(self.actual_round); })
-      .def_ro("is_prefill", &AlignedToken::is_prefill);
+      .def_ro("is_prefill", &AlignedToken::is_prefill)
+      .def_ro("phase_is_known", &AlignedToken::phase_is_known);
   nb::class_<AutomaticPairs>(module, "Pairing")
       .def_ro("golden", &AutomaticPairs::golden)
       .def_ro("actual", &AutomaticPairs::actual)

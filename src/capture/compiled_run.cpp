@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -52,22 +53,37 @@ uint32_t CompiledRunBuilder::add_graph(std::string name, std::optional<uint64_t>
   return static_cast<uint32_t>(graphs_.size() - 1);
 }
 
+// New ones go behind the one that was written before them.
+void CompiledRunBuilder::add_operations(Graph& graph, const std::vector<GraphFile>& files) {
+  std::vector<const GraphFile*> by_time;
+  by_time.reserve(files.size());
+  for (const GraphFile& file : files)
+    if (!file.tensors.empty()) by_time.push_back(&file);
+  std::sort(by_time.begin(), by_time.end(), [](const GraphFile* a, const GraphFile* b) {
+    return a->time != b->time ? a->time < b->time : natural_less(a->operation, b->operation);
+  });
+  auto after = graph.order.cbegin();
+  for (const GraphFile* file : by_time) {
+    const auto number = static_cast<uint32_t>(graph.operations.size());
+    const auto [known, is_new] = graph.known.try_emplace(file->operation, number);
+    if (is_new) {
+      Operation& added = graph.operations.emplace_back();
+      added.name = file->operation;
+      added.type = file->type;
+      graph.places.push_back(graph.order.insert(after, number));
+    }
+    after = std::next(graph.places[known->second]);
+  }
+}
+
 uint32_t CompiledRunBuilder::slot_of(Graph& graph, const GraphFile& file,
                                      const GraphFile::Tensor& tensor) {
-  const auto [operation, is_new] =
-      graph.known.try_emplace(file.operation, static_cast<uint32_t>(graph.operations.size()));
-  if (is_new) {
-    Operation& added = graph.operations.emplace_back();
-    added.name = file.operation;
-    added.type = file.type;
-    graph.times.push_back(file.time);
-  }
   std::string stable = file.operation + "/" + tensor.name;
   const auto [slot, is_new_slot] =
       graph.slot_of.try_emplace(stable, static_cast<uint32_t>(graph.slots.size()));
   if (is_new_slot) {
     Slot& added = graph.slots.emplace_back();
-    added.operation = operation->second;
+    added.operation = graph.known.at(file.operation);
     added.direction = tensor.direction;
     added.index = tensor.index;
     added.kept = file.kept;
@@ -82,6 +98,7 @@ void CompiledRunBuilder::add(size_t rank, uint64_t token, uint32_t graph, std::s
   if (files.empty()) return;
   Folder out{rank, token, graph, std::numeric_limits<uint64_t>::max(), {}, {}};
   out.names.folder = std::move(folder);
+  add_operations(graphs_[graph], files);
   // By slot: which file has it.
   std::map<uint32_t, const GraphFile*> taken;
   for (const GraphFile& file : files) {
@@ -113,15 +130,9 @@ void CompiledRunBuilder::add(size_t rank, uint64_t token, uint32_t graph, std::s
 // Puts the operations and slots of a graph in order and hands them over. `graph.slots` keeps, of
 // each slot, the place it went to as its index.
 void CompiledRunBuilder::arrange_graph(Graph& graph, uint32_t unit, Recording& recording) {
-  std::vector<uint32_t> order(graph.operations.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    if (graph.times[a] != graph.times[b]) return graph.times[a] < graph.times[b];
-    return natural_less(graph.operations[a].name, graph.operations[b].name);
-  });
   graph.compiled.first = static_cast<uint32_t>(recording.operations.size());
-  std::vector<uint32_t> place(order.size());
-  for (const uint32_t old : order) {
+  std::vector<uint32_t> place(graph.operations.size());
+  for (const uint32_t old : graph.order) {
     place[old] = static_cast<uint32_t>(recording.operations.size());
     recording.operations.push_back(std::move(graph.operations[old]));
     Operation& operation = recording.operations.back();

@@ -6,11 +6,12 @@
 //   builder.add(rank, token, graph, "20240125/0/graph_1/1/0", std::move(files));
 //   builder.finish(recording);
 //
-// Each graph counts its own rounds. Operations come in the order in which they were first written,
-// and so do the executions of graphs.
+// Each graph counts its own rounds. Operations come in the order in which they were written: one that
+// the first rounds lack stands where a later one has it. Executions of graphs come by time, too.
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -60,7 +61,8 @@ class CompiledRunBuilder {
   struct Graph {
     CompiledGraph compiled;
     std::vector<Operation> operations;
-    std::vector<uint64_t> times;  // of each of them
+    std::list<uint32_t> order;                                // in which they ran
+    std::vector<std::list<uint32_t>::const_iterator> places;  // of each of them
     std::unordered_map<std::string, uint32_t> known;
     std::vector<Slot> slots;
     std::unordered_map<std::string, uint32_t> slot_of;  // "Add_2/input_0"
@@ -74,7 +76,8 @@ class CompiledRunBuilder {
     Recording::FileNames names;
   };
 
-  uint32_t slot_of(Graph& graph, const GraphFile& file, const GraphFile::Tensor& tensor);
+  static void add_operations(Graph& graph, const std::vector<GraphFile>& files);
+  static uint32_t slot_of(Graph& graph, const GraphFile& file, const GraphFile::Tensor& tensor);
   void arrange_graph(Graph& graph, uint32_t unit, Recording& recording);
 
   std::vector<Graph> graphs_;

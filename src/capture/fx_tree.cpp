@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kRootFolder = "msit_fx_dump";
 constexpr std::string_view kOldRootFolder = "data_dump";
+constexpr std::string_view kExtension = ".npy";
 constexpr std::string_view kStatisticsSuffix = "_min_max";
 constexpr size_t kFoldersAtOnce = 64;
 
@@ -59,7 +60,7 @@ Listed look_at(const std::string& path) {
     for (const Entry& entry : *entries) {
       if (entry.is_folder)
         out.folders.push_back(entry.name);
-      else if (!out.has_files)
+      else if (!out.has_files && entry.name.ends_with(kExtension))
         out.has_files = parse_fx_file_name(entry.name).has_value();
     }
   std::sort(out.folders.begin(), out.folders.end(), natural_less);
@@ -303,7 +304,6 @@ void describe(std::vector<Operation>& operations, const std::map<std::string, ui
 }  // namespace
 
 std::optional<FxFileName> parse_fx_file_name(std::string_view name) {
-  constexpr std::string_view kExtension = ".npy";
   constexpr std::string_view kInput = ".INPUT.";
   constexpr std::string_view kOutput = ".OUTPUT.";
   if (!name.ends_with(kExtension)) return std::nullopt;

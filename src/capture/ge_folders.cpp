@@ -19,14 +19,26 @@ namespace fs = std::filesystem;
 constexpr std::string_view kRootFolder = "msit_ge_dump";
 constexpr std::string_view kOldRootStem = "dump_";  // and a time: "dump_20241114_113410"
 
-std::vector<std::string> folders_in(const std::string& path) {
-  std::vector<std::string> names;
-  if (const auto entries = list_folder(path))
-    for (const Entry& entry : *entries)
-      if (entry.is_folder) names.push_back(entry.name);
-  std::sort(names.begin(), names.end(), natural_less);
-  return names;
+// What lies in a folder, listed once: there may be a hundred thousand files.
+struct Listed {
+  std::vector<std::string> folders;  // in natural order
+  std::vector<std::string> texts;    // names of graphs' texts
+};
+
+Listed list(const std::string& path) {
+  Listed out;
+  if (auto entries = list_folder(path))
+    for (Entry& entry : *entries) {
+      if (entry.is_folder)
+        out.folders.push_back(std::move(entry.name));
+      else if (parse_ge_text_name(entry.name))
+        out.texts.push_back(std::move(entry.name));
+    }
+  std::sort(out.folders.begin(), out.folders.end(), natural_less);
+  return out;
 }
+
+std::vector<std::string> folders_in(const std::string& path) { return list(path).folders; }
 
 // 14 digits, "20240125031118"; tools differ.
 bool is_time(const std::string& name) {
@@ -45,49 +57,43 @@ bool is_old_root(std::string_view name) {
 
 // The first of the folders in a folder that a name may be.
 template <typename Test>
-std::string first_in(const std::string& path, Test fits) {
-  for (const std::string& name : folders_in(path))
+std::string first_of(const std::string& path, const std::vector<std::string>& folders, Test fits) {
+  for (const std::string& name : folders)
     if (fits(name)) return path + "/" + name;
   return {};
 }
 
 // {time}/{device}/{model}/{model id}/{token}
-bool holds_sessions(const std::string& path) {
+bool are_sessions(const std::string& path, const std::vector<std::string>& folders) {
   const auto any = [](const std::string&) { return true; };
   const auto number = [](const std::string& name) { return is_number(name); };
-  std::string at = first_in(path, is_time);
-  if (!at.empty()) at = first_in(at, number);
-  if (!at.empty()) at = first_in(at, any);
-  if (!at.empty()) at = first_in(at, number);
-  return !at.empty() && !first_in(at, number).empty();
+  std::string at = first_of(path, folders, is_time);
+  if (!at.empty()) at = first_of(at, folders_in(at), number);
+  if (!at.empty()) at = first_of(at, folders_in(at), any);
+  if (!at.empty()) at = first_of(at, folders_in(at), number);
+  return !at.empty() && !first_of(at, folders_in(at), number).empty();
 }
 
-bool holds_ranks(const std::string& path) {
+bool holds_sessions(const std::string& path) { return are_sessions(path, folders_in(path)); }
+
+bool is_root(const std::string& path, const Listed& listed) {
   const auto is_rank = [&](const std::string& name) {
     return rank_of_folder(name) && holds_sessions(path + "/" + name);
   };
-  return !first_in(path, is_rank).empty();
-}
-
-bool holds_texts(const std::string& path) {
-  const auto entries = list_folder(path);
-  return entries && std::any_of(entries->begin(), entries->end(), [](const Entry& entry) {
-           return !entry.is_folder && parse_ge_text_name(entry.name);
-         });
-}
-
-bool is_root(const std::string& path) {
-  return holds_sessions(path) || holds_ranks(path) || holds_texts(path);
+  return !listed.texts.empty() || are_sessions(path, listed.folders) ||
+         !first_of(path, listed.folders, is_rank).empty();
 }
 
 // What a path may mean: the dump itself, or what holds it. Several of version 1.0 may lie together.
 std::vector<std::string> roots_of(const std::string& path) {
-  if (is_root(path)) return {path};
-  const std::string inside = path + "/" + std::string(kRootFolder);
-  if (is_root(inside)) return {inside};
+  const Listed listed = list(path);
+  if (is_root(path, listed)) return {path};
+  const auto in_path = [&](std::string_view name) { return path + "/" + std::string(name); };
+  if (is_root(in_path(kRootFolder), list(in_path(kRootFolder)))) return {in_path(kRootFolder)};
   std::vector<std::string> out;
-  for (const std::string& name : folders_in(path))
-    if (is_old_root(name) && is_root(path + "/" + name)) out.push_back(path + "/" + name);
+  for (const std::string& name : listed.folders)
+    if (is_old_root(name) && is_root(in_path(name), list(in_path(name))))
+      out.push_back(in_path(name));
   return out;
 }
 
@@ -204,16 +210,10 @@ class Finder {
   }
 
   void find_texts() {
-    const auto entries = list_folder(out_.root);
-    if (!entries) {
-      out_.problems.push_back(entries.error());
-      return;
-    }
     std::map<std::pair<uint64_t, std::string>, std::pair<uint64_t, std::string>> newest;
-    for (const Entry& entry : *entries) {
-      const auto name = entry.is_folder ? std::nullopt : parse_ge_text_name(entry.name);
-      if (!name) continue;
-      const std::pair text(name->time, entry.name);
+    for (const std::string& text_name : list(out_.root).texts) {
+      const auto name = parse_ge_text_name(text_name);
+      const std::pair text(name->time, text_name);
       auto [place, is_new] = newest.try_emplace({name->graph, name->rank}, text);
       if (is_new) continue;
       out_.problems.push_back(Error(ErrorCode::kUsage, out_.root)

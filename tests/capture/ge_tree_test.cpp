@@ -203,6 +203,16 @@ TEST_F(GeTree, FusedOperationsAreMadeOfWhatTheirNamesSay) {
   EXPECT_THAT(parts(4), IsEmpty());
 }
 
+TEST_F(GeTree, AnOperationThatTheFirstRoundLacksStandsWhereALaterOneHasIt) {
+  folder_.write(kText, graph_text({"A_1", "B_1", "C_1"}));
+  dump(kSession + "0", "A.A_1.4.6.1700000000000001", "A_1");
+  dump(kSession + "0", "C.C_1.4.6.1700000000000003", "C_1");
+  dump(kSession + "1", "A.A_1.4.6.1700000000000004", "A_1");
+  dump(kSession + "1", "B.B_1.4.6.1700000000000005", "B_1");
+  dump(kSession + "1", "C.C_1.4.6.1700000000000006", "C_1");
+  EXPECT_THAT(names(read()), ElementsAre("A_1", "B_1", "C_1"));
+}
+
 TEST_F(GeTree, OddFilesAreLeftOutAndDamagedOnesStayToBeReported) {
   folder_.write(kText, graph_text({"Add_1"}));
   const std::string folder = kSession + "0/";
