@@ -94,7 +94,7 @@ uint32_t CompiledRunBuilder::slot_of(Graph& graph, const GraphFile& file,
 }
 
 void CompiledRunBuilder::add(size_t rank, uint64_t token, uint32_t graph, std::string folder,
-                             std::vector<GraphFile> files, std::vector<Error>& problems) {
+                             const std::vector<GraphFile>& files, std::vector<Error>& problems) {
   if (files.empty()) return;
   Folder out{rank, token, graph, std::numeric_limits<uint64_t>::max(), {}, {}};
   out.names.folder = std::move(folder);
@@ -205,6 +205,7 @@ void CompiledRunBuilder::finish(Recording& recording) {
   }
   for (auto& [key, list] : recording.kept) std::sort(list.begin(), list.end());
   std::vector<std::tuple<uint64_t, uint32_t, uint32_t>> order;
+  order.reserve(began.size());
   for (const auto& [execution, first] : began)
     order.emplace_back(first.second, execution.first, execution.second);
   std::sort(order.begin(), order.end());

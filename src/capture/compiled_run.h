@@ -3,7 +3,7 @@
 //
 //   CompiledRunBuilder builder;
 //   const uint32_t graph = builder.add_graph("graph_1", 1);
-//   builder.add(rank, token, graph, "20240125/0/graph_1/1/0", std::move(files));
+//   builder.add(rank, token, graph, "20240125/0/graph_1/1/0", files, problems);
 //   builder.finish(recording);
 //
 // Each graph counts its own rounds. Operations come in the order in which they were written: one that
@@ -48,7 +48,7 @@ class CompiledRunBuilder {
   // Of one rank, token and graph. `folder` is below the rank's. Twice the same tensor is one of
   // `problems`.
   void add(size_t rank, uint64_t token, uint32_t graph, std::string folder,
-           std::vector<GraphFile> files, std::vector<Error>& problems);
+           const std::vector<GraphFile>& files, std::vector<Error>& problems);
 
   // What is known of the operations, by graph and name; changed as their layout knows better.
   std::vector<Operation>& operations(uint32_t graph) { return graphs_[graph].operations; }

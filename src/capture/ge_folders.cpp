@@ -47,6 +47,14 @@ bool is_time(const std::string& name) {
   return is_number(name) && name.size() >= kFewest && name.size() <= kMost;
 }
 
+// In many folders one string less counts.
+std::string inside(const std::string& folder, std::string_view name) {
+  std::string out = folder;
+  out += '/';
+  out += name;
+  return out;
+}
+
 bool is_old_root(std::string_view name) {
   if (!name.starts_with(kOldRootStem)) return false;
   name.remove_prefix(kOldRootStem.size());
@@ -59,7 +67,7 @@ bool is_old_root(std::string_view name) {
 template <typename Test>
 std::string first_of(const std::string& path, const std::vector<std::string>& folders, Test fits) {
   for (const std::string& name : folders)
-    if (fits(name)) return path + "/" + name;
+    if (fits(name)) return inside(path, name);
   return {};
 }
 
@@ -78,7 +86,7 @@ bool holds_sessions(const std::string& path) { return are_sessions(path, folders
 
 bool is_root(const std::string& path, const Listed& listed) {
   const auto is_rank = [&](const std::string& name) {
-    return rank_of_folder(name) && holds_sessions(path + "/" + name);
+    return rank_of_folder(name) && holds_sessions(inside(path, name));
   };
   return !listed.texts.empty() || are_sessions(path, listed.folders) ||
          !first_of(path, listed.folders, is_rank).empty();
@@ -88,7 +96,7 @@ bool is_root(const std::string& path, const Listed& listed) {
 std::vector<std::string> roots_of(const std::string& path) {
   const Listed listed = list(path);
   if (is_root(path, listed)) return {path};
-  const auto in_path = [&](std::string_view name) { return path + "/" + std::string(name); };
+  const auto in_path = [&](std::string_view name) { return inside(path, name); };
   if (is_root(in_path(kRootFolder), list(in_path(kRootFolder)))) return {in_path(kRootFolder)};
   std::vector<std::string> out;
   for (const std::string& name : listed.folders)
@@ -140,20 +148,21 @@ class Finder {
     std::map<std::string, std::string> newest;  // rank, its folder
     for (const std::string& name : folders_in(out_.root)) {
       const auto rank = rank_of_folder(name);
-      if (!rank || !holds_sessions(out_.root + "/" + name)) continue;
+      if (!rank || !holds_sessions(inside(out_.root, name))) continue;
       auto [place, is_new] = newest.try_emplace(*rank, name);
       if (is_new) continue;
       // In natural order: the largest world comes last.
-      out_.problems.push_back(Error(ErrorCode::kUsage, out_.root + "/" + place->second)
+      out_.problems.push_back(Error(ErrorCode::kUsage, inside(out_.root, place->second))
                               << "is left out: " << printable(name)
                               << " is the same rank; name a rank's folder to choose another");
       place->second = name;
     }
     std::vector<std::string> ranks;
+    ranks.reserve(newest.size());
     for (const auto& [rank, folder] : newest) ranks.push_back(rank);
     std::sort(ranks.begin(), ranks.end(), natural_less);
     for (const std::string& rank : ranks)
-      add_rank_folder(out_.root + "/" + newest[rank], newest[rank]);
+      add_rank_folder(inside(out_.root, newest[rank]), newest[rank]);
     if (ranks.empty()) add_sessions(out_.root, {});
   }
 
@@ -166,9 +175,10 @@ class Finder {
     std::map<std::string, std::vector<std::string>> sessions;  // device, its times
     for (const std::string& time : folders_in(path))
       if (is_time(time))
-        for (const std::string& device : folders_in(path + "/" + time))
+        for (const std::string& device : folders_in(inside(path, time)))
           if (is_number(device)) sessions[device].push_back(time);
     std::vector<std::string> devices;
+    devices.reserve(sessions.size());
     for (const auto& [device, times] : sessions) devices.push_back(device);
     std::sort(devices.begin(), devices.end(), natural_less);
     for (const std::string& device : devices) {
@@ -185,16 +195,16 @@ class Finder {
     std::map<std::tuple<std::string, std::string, uint64_t>, GeTokenFolder> newest;
     std::set<std::string> replaced;
     for (const std::string& time : times) {
-      const std::string start = time + "/" + device;
-      for (const std::string& model : folders_in(path + "/" + start))
-        for (const std::string& id : folders_in(path + "/" + start + "/" + model)) {
+      const std::string start = inside(time, device);
+      for (const std::string& model : folders_in(inside(path, start)))
+        for (const std::string& id : folders_in(inside(inside(path, start), model))) {
           if (!is_number(id)) continue;
-          const std::string below = start + "/" + model + "/" + id;
-          for (const std::string& token : folders_in(path + "/" + below)) {
+          const std::string below = inside(inside(start, model), id);
+          for (const std::string& token : folders_in(inside(path, below))) {
             if (!is_number(token)) continue;
             const uint64_t number = time_of(token);
             GeTokenFolder folder{out_.ranks.size() - 1, time, model, id, number,
-                                 below + "/" + token};
+                                 inside(below, token)};
             auto [place, is_new] = newest.try_emplace({model, id, number}, folder);
             if (is_new) continue;
             replaced.insert(place->second.time);
@@ -203,7 +213,7 @@ class Finder {
         }
     }
     for (const std::string& time : replaced)
-      out_.problems.push_back(Error(ErrorCode::kUsage, path + "/" + time)
+      out_.problems.push_back(Error(ErrorCode::kUsage, inside(path, time))
                               << "is left out where a later session has the same token; dump to a "
                                  "folder of its own next time");
     for (auto& [key, folder] : newest) out_.folders.push_back(std::move(folder));
@@ -223,7 +233,7 @@ class Finder {
       place->second = std::max(place->second, text);
     }
     for (const auto& [key, text] : newest)
-      out_.texts.push_back({key.first, key.second, out_.root + "/" + text.second});
+      out_.texts.push_back({key.first, key.second, inside(out_.root, text.second)});
   }
 
   GeFolders out_;

@@ -46,6 +46,7 @@ constexpr size_t kFilesInChunk = 64;
 
 std::vector<GraphFile::Tensor> tensors_of(const formats::ge_dump::Summary& summary) {
   std::vector<GraphFile::Tensor> out;
+  out.reserve(size_t{summary.inputs} + summary.outputs);
   for (uint32_t i = 0; i < summary.inputs; ++i)
     out.push_back({Direction::kInput, i, "input_" + std::to_string(i)});
   for (uint32_t i = 0; i < summary.outputs; ++i)
@@ -237,8 +238,10 @@ class TreeReader {
     for (const auto& [number, id, model, text] : sorted) models[number].emplace(model, id);
     for (const auto& [number, id, model, text] : sorted) {
       const bool alone = number != kLast && models[number].size() == 1;
-      builder_.add_graph(alone ? "graph_" + std::to_string(number) : model + "_" + id,
-                         number == kLast ? std::nullopt : std::optional(number));
+      std::string name = alone ? "graph_" : model;
+      name += alone ? std::to_string(number) : "_";
+      if (!alone) name += id;
+      builder_.add_graph(name, number == kLast ? std::nullopt : std::optional(number));
       graph_texts_.push_back(text);
     }
     for (const Key& key : keys)

@@ -208,7 +208,7 @@ std::vector<std::string> idle_options(const dump::Options& options) {
       if (given) out.push_back(name + with);
     for (const std::string& type : options.types)
       if (type != "tensor" && (fx || (type != "model" && type != "layer")))
-        out.push_back("--type " + type + with);
+        out.push_back(std::string("--type ").append(type).append(with));
     if (!fx && !options.operation_name.empty() && !options.wants("tensor"))
       out.emplace_back("-opname has no effect without --type tensor");
     return out;

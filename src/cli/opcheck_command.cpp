@@ -56,10 +56,11 @@ int check(const OpcheckOptions& options, rerun::Runner* runner) {
   const GracefulStop stop;
   {
     Progress progress(found->cases.size());
-    opcheck::check_cases(found->cases, how, stop.requested(), [&](auto&& rows) {
-      if (!report->add(std::move(rows))) stop.request();
-      progress.advance(report->summary().operations, 0);
-    });
+    opcheck::check_cases(found->cases, how, stop.requested(),
+                         [&](std::vector<opcheck::CheckRow>&& rows) {
+                           if (!report->add(std::move(rows))) stop.request();
+                           progress.advance(report->summary().operations, 0);
+                         });
   }
   if (auto path = report->finish(stop.requested() ? "_partial" : ""); !path)
     return report_error(path.error());

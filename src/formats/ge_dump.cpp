@@ -38,7 +38,7 @@ std::optional<uint64_t> bytes_of(const Shape& shape, const ElementType& type) {
   if (!elements) return std::nullopt;
   if (type.coding == Coding::kBits) return *elements / 8 + (*elements % 8 != 0 ? 1 : 0);
   if (type.coding == Coding::kTwoInByte) return *elements / 2 + *elements % 2;
-  if (type.coding == Coding::kHiFloat8) return *elements;
+  if (type.coding == Coding::kHiFloat8) return elements;
   return checked_mul(*elements, size_bytes(*type.dtype));
 }
 

@@ -53,6 +53,7 @@ void forget_layers(Program& program) {
 std::vector<Value> spread_over(const std::vector<Value>& values, size_t count) {
   if (values.size() <= count) return values;
   std::vector<Value> out;
+  out.reserve(count);
   for (size_t i = 0; i < count; ++i) out.push_back(values[i * (values.size() - 1) / (count - 1)]);
   return out;
 }

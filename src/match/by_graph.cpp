@@ -99,6 +99,7 @@ class ByGraph {
     if (ranks_.empty()) {
       const auto names = [](const auto& ranks) {
         std::vector<std::string> out;
+        out.reserve(ranks.size());
         for (const capture::Rank& rank : ranks) out.push_back(rank.device);
         return list_of(out);
       };
