@@ -285,12 +285,8 @@ Result<void> Runner::start_worker() {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return fail(Error(ErrorCode::kUnreadable, settings_.worker)
                 << "cannot be started: " << system_message(errno));
-  // Twice the limit of ait, whose own word comes first.
-  const auto seconds = 2 * std::chrono::ceil<std::chrono::seconds>(settings_.limit).count();
-  const std::array<std::string, 3> words = {settings_.worker, settings_.plugin,
-                                            std::to_string(seconds)};
-  std::array<char*, 4> arguments{};
-  for (size_t i = 0; i < words.size(); ++i) arguments[i] = const_cast<char*>(words[i].c_str());
+  const std::array<char*, 3> arguments = {settings_.worker.data(), settings_.plugin.data(),
+                                          nullptr};
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

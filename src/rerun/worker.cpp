@@ -1,15 +1,18 @@
-// ait-rerun PLUGIN SECONDS: loads the plug-in and runs the operations that ait asks for.
+// ait-rerun PLUGIN: loads the plug-in and runs the operations that ait asks for.
 #include <dlfcn.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/checked.h"
@@ -154,7 +157,18 @@ int receive() {
   return file;
 }
 
-int serve(const char* plugin, unsigned seconds) {
+// Ends a process whose plug-in is still at work when ait has gone: nobody else would end one that
+// hangs.
+std::atomic<bool> busy = false;
+void watch() {
+  pollfd gone{kSocket, 0, 0};  // that the other end is closed is always told
+  while (::poll(&gone, 1, -1) < 0 && errno == EINTR) {
+  }
+  if (busy) std::_Exit(1);
+}
+
+int serve(const char* plugin) {
+  std::thread(watch).detach();
   Worker worker;
   for (int file; (file = receive()) >= 0; ::close(file)) {
     struct stat status{};
@@ -162,15 +176,14 @@ int serve(const char* plugin, unsigned seconds) {
     const Mapping memory(file, 0, static_cast<uint64_t>(status.st_size));
     if (memory.data() == nullptr) return 1;
     auto& block = *reinterpret_cast<Block*>(memory.data());
-    // Where ait is gone when a plug-in hangs, nobody else would end it.
-    ::alarm(seconds);
+    busy = true;
     try {
       block.answer =
           block.question == Block::kLoad ? worker.load(plugin, block) : worker.run(file, block);
     } catch (...) {
       block.answer = failed(block, "has thrown an exception");
     }
-    ::alarm(0);
+    busy = false;
     const char byte = 0;
     if (::send(kSocket, &byte, 1, MSG_NOSIGNAL) != 1) return 1;
   }
@@ -181,9 +194,9 @@ int serve(const char* plugin, unsigned seconds) {
 }  // namespace ait::rerun
 
 int main(int count, char** words) {
-  if (count != 3) {
+  if (count != 2) {
     std::fputs("ait-rerun is started by `ait llm opcheck -rerun`\n", stderr);
     return 2;
   }
-  return ait::rerun::serve(words[1], static_cast<unsigned>(std::atoi(words[2])));
+  return ait::rerun::serve(words[1]);
 }

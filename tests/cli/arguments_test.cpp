@@ -19,6 +19,8 @@ TEST(RewriteArguments, MakesLongOptionsOfTheSeedsSpellings) {
                           "self", "--save-tiling", "--save-tensor-part", "1", "--device-id", "0"));
   EXPECT_THAT(rewrite_arguments({"llm", "opcheck", "-metric", "kl", "-rerun"}),
               ElementsAre("llm", "opcheck", "--precision-metric", "kl", "--atb-rerun"));
+  EXPECT_THAT(rewrite_arguments({"llm", "opcheck", "-pmode", "force_fp16"}),
+              ElementsAre("llm", "opcheck", "--precision-mode", "force_fp16"));
 }
 
 TEST(RewriteArguments, KnowsTheDoubleDashTwins) {

@@ -3,11 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <thread>
 
 #include "stand_in.h"
 #include "tensors.h"
+#include "test_files.h"
 
 namespace ait::rerun {
 namespace {
@@ -149,6 +155,40 @@ TEST(Runner, LeavesNoProcessBehind) {
     EXPECT_TRUE(tested->run(call("DoublingOperation")));
   }
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+}
+
+// The state of a process as the kernel writes it, or X where there is none.
+char state_of(int process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const size_t end = text.rfind(") ");
+  return end == std::string::npos ? 'X' : text[end + 2];
+}
+
+// Waits until `is_so` holds, or long enough that it never will.
+bool comes_true(const std::function<bool()>& is_so) {
+  for (int i = 0; i < 500 && !is_so(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return is_so();
+}
+
+TEST(Runner, TakesAHangingPluginWithItWhenItIsKilled) {
+  const formats::TempFolder folder;
+  const std::string path = folder.path() / "pid";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("AIT_TEST_PID", path.c_str(), 1);
+    static_cast<void>(runner()->run(call("HangingOperation")));
+    std::_Exit(0);
+  }
+  int worker = 0;
+  EXPECT_TRUE(comes_true([&] { return bool(std::ifstream(path) >> worker); }));
+  EXPECT_NE(state_of(worker), 'X');
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(comes_true([&] { return state_of(worker) == 'X' || state_of(worker) == 'Z'; }))
+      << state_of(worker);
 }
 
 TEST(DefaultPlugin, IsWhatTheEnvironmentNames) {

@@ -60,8 +60,14 @@ int run(AitRerunCall* call) {
   if (type(call) == "SilentOperation") return -7;
   if (type(call) == "CrashingOperation") std::raise(SIGSEGV);
   if (type(call) == "EndingOperation") std::_Exit(5);
-  if (type(call) == "HangingOperation")
+  if (type(call) == "HangingOperation") {
+    if (const char* path = std::getenv("AIT_TEST_PID")) {
+      std::FILE* file = std::fopen(path, "w");
+      std::fprintf(file, "%d\n", static_cast<int>(::getpid()));
+      std::fclose(file);
+    }
     while (true) ::sleep(1);
+  }
   if (type(call) == "ThrowingOperation") throw std::runtime_error("out of the library");
   if (type(call) == "TalkingOperation") std::puts("what no reader of a result expects");
   // Over the descriptions of outputs, which end where the memory of inputs begins.
