@@ -271,8 +271,8 @@ class TreeReader {
       const GeTokenFolder& folder = found_.folders[first + i];
       statistics_ += listed[i].statistics;
       for (Error& problem : listed[i].problems) recording_.problems.push_back(std::move(problem));
-      builder_.add(folder.rank, folder.token, graph_of_[first + i], folder.below,
-                   std::move(listed[i].files), recording_.problems);
+      builder_.add(folder.rank, folder.token, graph_of_[first + i], folder.below, listed[i].files,
+                   recording_.problems);
     }
   }
 
