@@ -80,7 +80,7 @@ def ge_dump_attacks():
     add(
         "messages_in_messages",
         "5 000 messages, each in a field of the one before that means nothing",
-        dump(VERSION + nested(5000)),
+        dump(VERSION + nested(5000), b""),
         "holds no tensor",
         code="Usage",
     )
