@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <numeric>
 
 #include "base/parallel.h"
 #include "metrics/elements.h"
@@ -65,6 +67,17 @@ Array from_fractal(const Array& stored, size_t rows, size_t columns) {
         out.data.push_back(
             stored.data[matrix * one + fractal_offset(row, column, stored_rows, width)]);
   return out;
+}
+
+std::vector<size_t> falling_order(std::span<const double> numbers) {
+  std::vector<size_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t left, size_t right) {
+    const double a = numbers[left], b = numbers[right];
+    if (std::isnan(a) != std::isnan(b)) return std::isnan(b);
+    return a > b || (!(a < b) && left < right);
+  });
+  return order;
 }
 
 std::optional<Shape> broadcast_shape(const Shape& a, const Shape& b) {

@@ -50,6 +50,10 @@ constexpr size_t fractal_offset(size_t row, size_t column, size_t stored_rows, s
   return (column / width * stored_rows + row) * width + column % width;
 }
 
+// The places of numbers from the largest one to the smallest; of equal ones the first comes first,
+// NaN after all others.
+std::vector<size_t> falling_order(std::span<const double> numbers);
+
 // The shape that both broadcast to by numpy's rules, or nothing.
 std::optional<Shape> broadcast_shape(const Shape& a, const Shape& b);
 Array broadcast_to(const Array& array, const Shape& shape);

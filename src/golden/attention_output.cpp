@@ -44,7 +44,8 @@ Result<AttentionOutput> AttentionOutput::of(Task& task, const TokenLayout& layou
   if (auto room = task.make_room(elements, 3); !room) return fail(room.error());
   const Recorded* recorded = task.recorded(0);
   const bool fits = recorded != nullptr && count_elements(recorded->shape) == elements;
-  out.output_.shape = fits ? recorded->shape : std::move(shape);
+  if (fits) shape = recorded->shape;
+  out.output_.shape = std::move(shape);
   for (std::vector<double>* numbers : {&out.output_.values, &out.output_.slack}) {
     reserve_large(*numbers, elements);
     numbers->assign(elements, 0.0);

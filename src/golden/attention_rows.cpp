@@ -190,6 +190,8 @@ Result<Cache> Cache::of_layers(Task& task, std::string_view name, size_t heads, 
   size_t layers = 1;
   const auto last = [&](size_t from_back) { return dim(shape, rank - from_back); };
   const bool fractal = task.fractal(name);
+  if (rank < 3) return fail(no_rows(task, name, heads));
+  const bool in_rows = !fractal && last(1) % heads == 0 && batch != 0;
   if (rank == 5 && dense.heads_first) {
     layers = dim(shape, 0);
     cache.page_rows_ = last(2);
@@ -209,17 +211,15 @@ Result<Cache> Cache::of_layers(Task& task, std::string_view name, size_t heads, 
     cache.order_ = Order::kPieces;
     cache.page_rows_ = last(2);
     cache.size_ = last(3) * cache.width_ / heads;
-  } else if (fractal || last(1) % heads != 0 || batch == 0) {
-    return fail(no_rows(task, name, heads));
-  } else if (rank == 4 && dim(shape, 1) == batch) {
+  } else if (in_rows && rank == 4 && dim(shape, 1) == batch) {
     layers = dim(shape, 0);
     cache.page_rows_ = last(2);
     cache.size_ = last(1) / heads;
-  } else if (rank == 3 && !dense.layerless && last(2) % batch == 0) {
+  } else if (in_rows && rank == 3 && !dense.layerless && last(2) % batch == 0) {
     layers = dim(shape, 0);
     cache.page_rows_ = last(2) / batch;
     cache.size_ = last(1) / heads;
-  } else if (rank == 3 && dim(shape, 0) == batch) {
+  } else if (in_rows && rank == 3 && dim(shape, 0) == batch) {
     cache.page_rows_ = last(2);
     cache.size_ = last(1) / heads;
   } else {

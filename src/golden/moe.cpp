@@ -2,6 +2,7 @@
 // candidates are nearer to each other than float32 can tell, what is chosen is open.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "golden/families.h"
@@ -27,12 +28,10 @@ bool may_swap(const Score& larger, const Score& smaller) {
 
 // By falling score; of equal ones the first comes first.
 std::vector<size_t> ranking(const std::vector<Score>& scores) {
-  std::vector<size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t left, size_t right) {
-    return scores[left].value > scores[right].value;
-  });
-  return order;
+  std::vector<double> values;
+  values.reserve(scores.size());
+  for (const Score& score : scores) values.push_back(score.value);
+  return falling_order(values);
 }
 
 bool has_nan(const std::vector<Score>& scores) {
@@ -209,7 +208,8 @@ Result<void> map_experts(Task& task, size_t width, std::vector<double>& experts)
       return fail(
           task.contradiction("mappingTable has no row for expert " + std::to_string(expert)));
     const double count = std::max(1.0, copies.data[expert]);
-    const double column = std::fmod(static_cast<double>(i / width), count);
+    const size_t token = i / width;
+    const double column = std::fmod(static_cast<double>(token), count);
     if (!(column < static_cast<double>(table.dim(1))))
       return fail(task.contradiction("mappingNum gives expert " + std::to_string(expert) +
                                      " more copies than the " + std::to_string(table.dim(1)) +
@@ -317,16 +317,17 @@ Result<Expected> gating(Task& task) {
   if (slots.elements() != count)
     return fail(task.contradiction("idxArr has " + std::to_string(slots.elements()) +
                                    " elements and topk " + std::to_string(count)));
-  std::vector<size_t> order(count);
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t left, size_t right) { return topk.data[left] < topk.data[right]; });
+  // Rising: that is falling with the other sign.
+  std::vector<double> negative(count);
+  std::transform(topk.data.begin(), topk.data.end(), negative.begin(), std::negate<>());
+  const std::vector<size_t> order = falling_order(negative);
   const auto shape_of = [](size_t length) { return Shape{static_cast<int64_t>(length)}; };
   const auto token_of = [&](double slot) {
     return std::floor(slot / static_cast<double>(per_token));
   };
   if (expert_count == 0) {
     std::vector<double> original;
+    original.reserve(count);
     for (const size_t slot : order) original.push_back(slots.data[slot]);
     task.note("cumSumNum is 0, so only the third output is known");
     Output tokens = exact_output(shape_of(count), std::vector<double>(count, 0.0));
@@ -353,6 +354,7 @@ Result<Expected> gating(Task& task) {
   std::vector<double> counts(static_cast<size_t>(expert_count), 0.0);
   for (const size_t expert : *experts) ++counts[expert];
   std::vector<double> sums;
+  sums.reserve(mine.size());
   for (const int64_t expert : mine)
     sums.push_back((sums.empty() ? 0 : sums.back()) + counts[static_cast<size_t>(expert)]);
   std::vector<double> original, tokens;

@@ -105,6 +105,7 @@ Result<Expected> concat(Task& task) {
   for (size_t i = 0; i < std::max<size_t>(task.input_count(), 2); ++i)
     names.push_back("x" + std::to_string(i));
   std::vector<std::string> optional;
+  optional.reserve(names.size());
   for (const std::string& name : names) optional.push_back("?" + name);
   if (auto given = takes_rows(task, {optional.begin(), optional.end()}); !given)
     return fail(given.error());

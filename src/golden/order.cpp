@@ -198,14 +198,10 @@ Result<Expected> sort(Task& task) {
   Output places;
   places.shape = values.shape;
   places.tie_of.assign(x.rows() * count, Output::kNoTie);
-  std::vector<size_t> order(width);
   for (size_t row = 0; row < x.rows(); ++row) {
     const auto data = x.row(row);
-    std::iota(order.begin(), order.end(), 0);
     const bool sortable = std::none_of(data.begin(), data.end(), [](double v) { return v != v; });
-    if (sortable)
-      std::stable_sort(order.begin(), order.end(),
-                       [&](size_t a, size_t b) { return data[a] > data[b]; });
+    const std::vector<size_t> order = falling_order(data);
     for (size_t first = 0, end = 0; first < count; first = end) {
       for (end = first + 1; end < width && data[order[end]] == data[order[first]];) ++end;
       for (size_t i = first; i < std::min(end, count); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace ait::golden {
 
@@ -21,9 +22,10 @@ Output Writes::finish(Task& task) && {
   const std::vector<size_t>& starts = output_.part->starts;
   const size_t length = output_.part->stretch_elements;
   std::vector<size_t> order(starts.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return starts[a] < starts[b]; });
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::tuple(starts[a], a) < std::tuple(starts[b], b);
+  });
   const auto stretch = [&](const std::vector<double>& of, size_t index) {
     return std::span(of).subspan(index * length, length);
   };

@@ -47,6 +47,7 @@ std::vector<double> turned(const Array& x, const Angles& angles, Rotation rotati
   // Products as they are in double stay so.
   const Rounder product(rotation.half_products ? DType::kFloat16 : DType::kFloat64);
   std::vector<TurnedWith> others;
+  others.reserve(width);
   for (size_t i = 0; i < width; ++i) others.push_back(turned_with(i, rotation.half));
   std::vector<double> out(x.elements());
   if (magnitudes != nullptr) magnitudes->resize(x.elements());
@@ -198,8 +199,7 @@ Result<Expected> dynamic_ntk(Task& task) {
     return fail(task.contradiction("invFreq has the shape " + shape_text(frequencies.shape) +
                                    " for " + std::to_string(tokens->size()) + " sequences"));
   const size_t half = frequencies.row_elements();
-  if (auto room = task.make_room(4 * 2 * half * positions.elements()); !room)
-    return fail(room.error());
+  if (auto room = task.make_room(positions.elements(), 8 * half); !room) return fail(room.error());
   Output sin, cos;
   sin.shape =
       cos.shape = {static_cast<int64_t>(positions.elements()), static_cast<int64_t>(2 * half)};

@@ -109,8 +109,8 @@ Result<Expected> multinomial(Task& task) {
   if (!x) return fail(x.error());
   if (auto room = task.make_room(x->elements()); !room) return fail(room.error());
   GlibcRandom random(seed);
-  std::vector<double> draws;
-  for (int64_t i = 0; i < samples; ++i) draws.push_back(random.next());
+  std::vector<double> draws(static_cast<size_t>(samples));
+  for (double& draw : draws) draw = random.next();
   Output out;
   out.shape = {x->shape[0], samples};
   for (size_t row = 0; row < x->rows(); ++row) {
@@ -165,10 +165,7 @@ struct Sorted {
 // after them have it, too.
 Sorted sorted(std::span<const double> row, size_t kept, bool by_value, DType dtype) {
   Sorted out;
-  out.order.resize(row.size());
-  std::iota(out.order.begin(), out.order.end(), 0);
-  std::stable_sort(out.order.begin(), out.order.end(),
-                   [&](size_t a, size_t b) { return row[a] > row[b]; });
+  out.order = falling_order(row);
   if (!by_value) out.order.resize(kept);
   for (const size_t place : out.order) out.values.push_back(row[place]);
   if (by_value && kept < row.size()) out.least = out.values[kept];

@@ -59,9 +59,9 @@ const Given* Task::find(std::string_view name) const {
 }
 
 const Shape& Task::shape(std::string_view name) const {
-  static const Shape kNone = {0};
+  static const Shape none = {0};
   const Given* given = find(name);
-  return given == nullptr ? kNone : given->tensor.shape();
+  return given == nullptr ? none : given->tensor.shape();
 }
 
 Array Task::values(std::string_view name) const {

@@ -1,11 +1,17 @@
 #include "golden/array.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
 
 #include "tensors.h"
 
 namespace ait::golden {
 namespace {
+
+using ::testing::ElementsAre;
 
 TEST(Array, ReadsATensorOfAnyRealType) {
   const auto tensor = make_tensor(DType::kInt8, {2, 3}, std::vector<int8_t>{1, -2, 3, 4, 5, -128});
@@ -44,6 +50,14 @@ TEST(Array, IsBroadcastAsNumpyDoes) {
   EXPECT_EQ(broadcast_to(column, {2, 3}).data, (std::vector<double>{1, 1, 1, 2, 2, 2}));
   const Array row{{3}, {1, 2, 3}};
   EXPECT_EQ(broadcast_to(row, {2, 3}).data, (std::vector<double>{1, 2, 3, 1, 2, 3}));
+}
+
+TEST(FallingOrder, KeepsEqualOnesInOrderAndPutsNanLast) {
+  const double nan = std::nan("");
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(falling_order(std::vector<double>{1, nan, 3, 1, -infinity, nan, 3}),
+              ElementsAre(2, 6, 0, 3, 4, 1, 5));
+  EXPECT_TRUE(falling_order({}).empty());
 }
 
 }  // namespace

@@ -304,6 +304,7 @@ def test_what_cannot_be_computed_says_so():
         (with_input(2, v[:, :16]), {}, "value has heads of 8, not of 16"),
         (with_input(3, caches[0][..., :16]), {}, "cacheK of shape .3, 2, 50, 16. has heads of 8, not of 16"),
         (with_input(3, caches[0][:, :1]), {}, "cacheK of shape"),
+        (with_input(3, torch.tensor(1.0).half()), {}, r"cacheK of shape \[\] has no rows of"),
         (good, {"calcType": DECODER, "maskType": CAUSAL}, "maskType 9 with calcType DECODER"),
         (good, {"quantType": 2}, "quantType or mlaVHeadSize with calcType 0"),
         ([q, keys, values, bad_table, *lengths], prefix, "sequence 1 names block 99, and there are"),
