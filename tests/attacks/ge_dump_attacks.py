@@ -111,10 +111,10 @@ def ge_dump_attacks():
         dtype=13,
         code="Unsupported",
     )
-    listed = VERSION + given(size=8) + given(size=1 << 62) + result(size=1 << 63) + result()
+    listed = VERSION + given(size=8) + result(size=2**64 - 8)
     add(
-        "later_blocks_wrap",
-        "blocks whose sum comes back into the file",
+        "later_block_wraps",
+        "a block behind a good one whose end comes back into the file",
         dump(listed),
         "reaches beyond the end",
         outcome="listed",
