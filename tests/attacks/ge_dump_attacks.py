@@ -87,7 +87,7 @@ def ge_dump_attacks():
     add("nano", "another kind of file with the same beginning", dump(b"ZZZZ" + good), "nano", code="Unsupported")
     one("size_of_2_to_63", "a block of 2^63 bytes", "reaches beyond the end", size=1 << 63)
     one("size_of_2_to_64", "a block whose end wraps around", "reaches beyond the end", size=2**64 - 8)
-    one("size_of_0", "a block of no bytes for two elements", "needs 8 bytes", size=0)
+    one("size_of_0", "a block of no bytes for two elements", "needs 8 bytes", b"", size=0)
     one("dims_larger_than_block", "a shape that needs more than its block has", "needs 4000 bytes", dims=(1000,))
     one("dims_overflow", "a shape that is 0 modulo 2^64", "too many bytes", dims=(1 << 32, 1 << 32))
     one("dims_bytes_overflow", "a shape whose bytes are 0 modulo 2^64", "too many bytes", dims=(1 << 62,))
@@ -111,10 +111,10 @@ def ge_dump_attacks():
         dtype=13,
         code="Unsupported",
     )
-    listed = VERSION + given(size=8) + given(size=1 << 62) + result(size=1 << 63) + result()
+    listed = VERSION + given(size=8) + result(size=2**64 - 8)
     add(
-        "later_blocks_wrap",
-        "blocks whose sum comes back into the file",
+        "later_block_wraps",
+        "a block behind a good one whose end comes back into the file",
         dump(listed),
         "reaches beyond the end",
         outcome="listed",
