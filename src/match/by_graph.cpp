@@ -172,7 +172,8 @@ class ByGraph {
     if (by_order) {
       same.clear();
       for (size_t i = 0; i < std::min(golden.size(), actual.size()); ++i) same.emplace_back(i, i);
-      note("graphs have other numbers in the two runs and are paired in their order");
+      if (golden.size() + actual.size() > 2)
+        note("graphs have other numbers in the two runs and are paired in their order");
     }
     if (golden.size() != actual.size())
       note("golden has " + std::to_string(golden.size()) + " graphs and my side " +
