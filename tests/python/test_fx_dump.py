@@ -1,7 +1,6 @@
 """fx_backend against torch's own backends and an interpreter of the test's own."""
 
 import json
-import operator
 import os
 import re
 import subprocess
@@ -65,14 +64,15 @@ class Seen:
         class Interpreter(torch.fx.Interpreter):
             def call_function(self, target, args, kwargs):
                 before = {}
-                if target is not operator.getitem:
+                is_operation = isinstance(target, torch._ops.OpOverload)  # not arithmetic with sizes
+                if is_operation:
                     for i, value in enumerate(args):
                         many = isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor)
                         for j, each in enumerate(value if many else [value]):
                             if isinstance(each, torch.Tensor):
                                 before[f"{i}.{j}" if many else f"{i}"] = array(each)
                 result = super().call_function(target, args, kwargs)
-                if target is not operator.getitem:
+                if is_operation:
                     seen = calls[-1].setdefault(self.node.name, {})
                     seen["INPUT"] = before
                     results = result if isinstance(result, (list, tuple)) else [result]
