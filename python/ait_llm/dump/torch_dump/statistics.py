@@ -121,14 +121,18 @@ class OnDevice:
                 row.values = (float(high), float(low), total / elements, norm)
 
 
+_WEAK = (torch.float16, "cpu")
+
+
 def _reduce(tensor: torch.Tensor) -> Reduced:
     """As few calls as possible: on small tensors each costs more than its work."""
     if tensor.numel() > MAX_WIDENED:
         highs, lows, totals, norms = zip(*(_reduce(part) for part in tensor.reshape(-1).split(MAX_WIDENED)))
         low, high = torch.stack(lows).amin(), torch.stack(highs).amax()
         return high, low, torch.stack(totals).sum(), torch.linalg.vector_norm(torch.stack(norms))
-    if tensor.element_size() == 1 and tensor.is_floating_point():
-        tensor = tensor.to(torch.float32)  # 8-bit floats can do next to nothing
+    # 8-bit floats can do next to nothing, and halves of older versions no more on the CPU.
+    if tensor.is_floating_point() and (tensor.element_size() == 1 or (tensor.dtype, tensor.device.type) == _WEAK):
+        tensor = tensor.to(torch.float32)
     elif not tensor.is_floating_point():
         tensor = tensor.to(torch.float64)
     low, high = torch.aminmax(tensor)
