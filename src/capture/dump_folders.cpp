@@ -142,6 +142,13 @@ bool is_dump_name(std::string_view name) {
          });
 }
 
+std::string normal_path(const std::string& given) {
+  std::error_code ignored;
+  std::string path = fs::absolute(given, ignored).lexically_normal().native();
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
 std::string lone_process(std::string_view name) {
   if (name.starts_with(kThreadStem)) name.remove_prefix(kThreadStem.size());
   return is_number(name) ? std::string(name) : std::string();
@@ -158,11 +165,7 @@ bool is_numbered(std::string_view name) {
 }
 
 Result<RankFolders> find_ranks(const std::string& given, const FolderRules& rules) {
-  // Parents are needed by name, so "." and "x/.." must not stand at the end.
-  std::error_code ignored;
-  std::string path = fs::absolute(given, ignored).lexically_normal().native();
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-
+  const std::string path = normal_path(given);
   RankFolders found;
   if (rules.is_round(path)) {
     found = one_rank(parent_of(path), rules);

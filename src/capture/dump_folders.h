@@ -16,6 +16,9 @@ namespace ait::capture {
 // "ait_dump", "ait_dump_20250102_030405", "msit_dump…", "atb_dump_data"
 bool is_dump_name(std::string_view name);
 
+// Absolute, without "." and ".." and without a slash at its end: parents are needed by name.
+std::string normal_path(const std::string& given);
+
 // "12"
 bool is_number(std::string_view text);
 

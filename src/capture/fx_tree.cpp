@@ -220,9 +220,7 @@ struct Found {
 };
 
 Found find(const std::string& given) {
-  std::error_code ignored;
-  std::string path = fs::absolute(given, ignored).lexically_normal().native();
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const std::string path = normal_path(given);
   const std::string inside = path + "/" + std::string(kRootFolder);
   for (const std::string& root : {path, inside, inside + "/" + std::string(kOldRootFolder),
                                   path + "/" + std::string(kOldRootFolder)})

@@ -105,17 +105,10 @@ std::vector<std::string> roots_of(const std::string& path) {
   return out;
 }
 
-std::string normal(const std::string& given) {
-  std::error_code ignored;
-  std::string path = fs::absolute(given, ignored).lexically_normal().native();
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  return path;
-}
-
 class Finder {
  public:
   Result<GeFolders> find(const std::string& given) {
-    const std::string path = normal(given);
+    const std::string path = normal_path(given);
     const std::string name = fs::path(path).filename().native();
     if (rank_of_folder(name) && holds_sessions(path)) {
       out_.root = fs::path(path).parent_path().native();
@@ -242,7 +235,7 @@ class Finder {
 }  // namespace
 
 bool is_ge_folder(const std::string& given) {
-  const std::string path = normal(given);
+  const std::string path = normal_path(given);
   if (rank_of_folder(fs::path(path).filename().native()) && holds_sessions(path)) return true;
   return !roots_of(path).empty();
 }
