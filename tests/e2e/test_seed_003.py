@@ -1,14 +1,21 @@
 """The commands of the documents on TorchAir, as they are written there, on dumps made by the tests."""
 
 import csv
+import os
+import pathlib
+import signal
 import subprocess
+import sys
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("google.protobuf")
 
-from ge_run import GraphRun, inputs_like, two_blocks, write_fx, write_ge
+from ge_run import GraphRun, ge_files, inputs_like, two_blocks, write_fx, write_ge
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +92,56 @@ class TestFusedAgainstUnfused:
         write_ge([[run]], tmp_path / "dump_fusion_off/msit_ge_dump", "A", fused=False)
         shell("msit llm compare --my-path dump/msit_ge_dump --golden-path dump_fusion_off/msit_ge_dump")
         check_report(tmp_path)
+
+
+class TestStatisticsScript:
+    """003, 4: the script of the appendix, unmodified, in the background of a dump."""
+
+    @pytest.fixture
+    def converted(self, tmp_path):
+        """Runs the script on a folder until it has passed it once, and ends it."""
+        script = tmp_path / "convert.py"
+        script.write_bytes((REPOSITORY / "tests/data/seed_003/convert.py.txt").read_bytes())
+
+        def run_script(folder):
+            path = os.pathsep.join([str(REPOSITORY / "python/compat"), *filter(None, sys.path)])
+            process = subprocess.Popen(
+                [sys.executable, "-u", script, folder],
+                env={**os.environ, "PYTHONPATH": path},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            lines = []
+            for line in process.stdout:  # ends when the script does
+                if line == "Wmsiting...\n":
+                    break
+                lines.append(line)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            return lines
+
+        return run_script
+
+    def test_ge(self, converted, tmp_path):
+        folder = tmp_path / "msit_ge_dump"
+        name = "20240125031118/0/graph_1/1/0/Add.Add_2.44.6.1706596912161941"
+        inputs = [np.array([3, -1, 2], np.float16), np.arange(40, dtype=np.float16).reshape(5, 8)]
+        ge_files.write(folder / name, "Add_2", [inputs[0], ge_files.to_nz(inputs[1])], [np.array([7], np.int32)])
+        (folder / "dynamo_original_graph_1_rank_0_pid_1_ts_2.txt").write_text("name: 'x'")
+        assert len(converted(folder)) == 1
+        with np.load(folder / f"{name}_min_max.npz") as statistics:
+            assert statistics["inputs"].tolist() == [[-1, 3], [0, 39]]
+            assert statistics["outputs"].tolist() == [[7, 7]]
+        assert len([path for path in folder.rglob("*") if path.is_file()]) == 2
+
+    def test_fx(self, converted, tmp_path, run):
+        folder = tmp_path / "data_dump"
+        write_fx([[run]], folder, "B")
+        arrays = {path: np.load(path) for path in folder.rglob("*.npy")}
+        assert len(converted(folder)) == len(arrays) > 100
+        for path, array in arrays.items():
+            assert np.load(f"{str(path)[:-4]}_min_max.npy").tolist() == [array.min(), array.max()]
+        assert len(list(folder.rglob("*.npy"))) == len(arrays)
 
 
 class TestVersionOne:

@@ -1,0 +1,1 @@
+"""The name under which the older tools kept what they share."""

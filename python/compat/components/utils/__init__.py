@@ -1,0 +1,1 @@
+"""ait_llm.common under an old name."""
