@@ -27,7 +27,7 @@ void count_calls(Recording& recording, size_t other_rounds) {
   if (recording.traits.rounds != capture::Traits::Rounds::kGraphs) return;
   const size_t executions = recording.executions.size();
   size_t each = 1;
-  if (other_rounds > 0 && executions % other_rounds == 0 &&
+  if (executions > 0 && other_rounds > 0 && executions % other_rounds == 0 &&
       can_be_calls(recording, executions / other_rounds))
     each = executions / other_rounds;
 

@@ -236,5 +236,12 @@ TEST_F(ByGraph, SeveralExecutionsAreOneCallWhereTheOtherRunHasFewer) {
   EXPECT_EQ(odd.rounds.size(), 4U);
 }
 
+TEST_F(ByGraph, ARunOfNothingButTextsHasNoCalls) {
+  text("run", op("Add_1", "x:0", ""));
+  Recording recording = ge_run("run");
+  count_calls(recording, 3);
+  EXPECT_EQ(recording.rounds.size(), 0U);
+}
+
 }  // namespace
 }  // namespace ait::match
