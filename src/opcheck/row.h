@@ -79,4 +79,6 @@ struct CheckRow {
   }
 };
 
+using CheckRows = std::vector<CheckRow>;
+
 }  // namespace ait::opcheck

@@ -30,9 +30,9 @@ struct BlockTensor {
 };
 
 struct Block {
-  enum Question : uint32_t { kLoad, kRun };
+  enum Question : uint8_t { kLoad, kRun };
 
-  uint32_t question;
+  Question question;
   int32_t answer;  // AIT_RERUN_OK, …
   int32_t device;
   uint32_t input_count;

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <thread>
 #include <vector>
@@ -198,5 +199,10 @@ int main(int count, char** words) {
     std::fputs("ait-rerun is started by `ait llm opcheck -rerun`\n", stderr);
     return 2;
   }
-  return ait::rerun::serve(words[1]);
+  try {
+    return ait::rerun::serve(words[1]);
+  } catch (const std::exception& error) {  // no thread could be started
+    std::fprintf(stderr, "ait-rerun: %s\n", error.what());
+    return 2;
+  }
 }
