@@ -82,7 +82,7 @@ Result<std::string> save_error_data(const Case& each, const golden::Expected& ex
   const auto place = [&](const std::string& rank) {
     return folder + "/tensors/" + rank + "/" + each.round + "/" + each.name;
   };
-  const std::string own = place(each.rank_folder);
+  std::string own = place(each.rank_folder);
   TensorPlaces changed = each.inputs_after;
   for (size_t i = 0; i < changed.size(); ++i)
     if (i < each.inputs.size() && each.inputs[i] && !each.inputs[i]->before) changed[i].reset();

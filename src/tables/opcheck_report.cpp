@@ -42,14 +42,14 @@ std::string worst_text(const Summary& summary, bool colourful) {
 
 // The commonest first.
 std::string reasons_text(const Summary& summary) {
-  std::vector<std::pair<size_t, std::string>> reasons;
-  for (const auto& [reason, count] : summary.reasons) reasons.emplace_back(count, reason);
+  std::vector<std::pair<std::string, size_t>> reasons(summary.reasons.begin(),
+                                                      summary.reasons.end());
   std::stable_sort(reasons.begin(), reasons.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string out;
   for (size_t i = 0; i < std::min(reasons.size(), kShownReasons); ++i)
-    out += std::to_string(reasons[i].first) +
-           " not checked: " + report::visible(reasons[i].second) + "\n";
+    out += std::to_string(reasons[i].second) +
+           " not checked: " + report::visible(reasons[i].first) + "\n";
   return out;
 }
 
