@@ -387,7 +387,7 @@ Result<Recording> read_fx_tree(const std::string& path) {
           count = std::max(count, file.tensors[0].index + 1);
         }
       for (Error& problem : listed[i].problems) recording.problems.push_back(std::move(problem));
-      builder.add(each.rank, each.token, each.graph, each.below, std::move(listed[i].files),
+      builder.add(each.rank, each.token, each.graph, each.below, listed[i].files,
                   recording.problems);
     }
   }
