@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <thread>
 
@@ -119,9 +119,9 @@ TEST(ManualMapping, IsNotHeldUpByALongPath) {
   for (int i = 0; i < 100'000; ++i) path += "/a";
   const auto json =
       folder.write("metadata.json", R"({"1": {"0": [")" + path + R"(", ")" + path + R"("]}})");
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   EXPECT_EQ(read(json, folder.path().string()).pairs[0].actual_path, path);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
 }
 
 TEST(ManualMapping, RefusesAFileLargerThanAnyMapping) {
