@@ -48,8 +48,8 @@ def load(
 def save(path: Path, tensors: Comparable | Mapping[str, Comparable]) -> None:
     """Writes one tensor, or a dict of them, in the format that the extension names.
 
-    .bin (ATB), .npy, .pth and .pt (torch.save; loads with weights_only=True) and .safetensors. A dict needs
-    one of the last two. The file appears under its name only when it is complete.
+    .bin (ATB), .npy, .npz, .pth and .pt (torch.save; loads with weights_only=True) and .safetensors. A dict
+    needs one of the last three. The file appears under its name only when it is complete.
     """
     pairs = tensors.items() if isinstance(tensors, Mapping) else [("", tensors)]
     _native.save(os.fsencode(path), [(name, _resolve(tensor)) for name, tensor in pairs])

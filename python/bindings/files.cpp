@@ -83,7 +83,7 @@ void save(const nb::bytes& path, const std::vector<std::pair<std::string, Operan
   const auto format = formats::file_format_of(file);
   if (!format)
     throw Raised{Error(ErrorCode::kUsage, file)
-                 << "the name must end in .bin, .npy, .pt, .pth or .safetensors"};
+                 << "the name must end in .bin, .npy, .npz, .pt, .pth or .safetensors"};
   std::vector<formats::NamedTensor> named;
   named.reserve(tensors.size());
   for (const auto& [name, operand] : tensors) named.push_back({name, tensor_of(operand)});

@@ -80,6 +80,10 @@ class AppOptions : public OptionSet {
   void add_operand(const std::string& name, std::string& value, const std::string& help) override {
     app_.add_option(name, value, help)->required();
   }
+  void add_optional_operand(const std::string& name, std::string& value,
+                            const std::string& help) override {
+    app_.add_option(name, value, help);
+  }
 
  private:
   template <typename T>
@@ -112,6 +116,27 @@ class Tree {
   }
 
   CLI::App& root() { return root_; }
+
+  // CLI11 takes the name of any command for a command wherever it stands. Behind the words of one
+  // there are none: `ait show dump` is about a file of that name.
+  void leave_only(const std::vector<std::string>& arguments) {
+    std::vector<CLI::App*> others;
+    CLI::App* app = &root_;
+    for (const std::string& word : arguments) {
+      CLI::App* next = nullptr;
+      std::vector<CLI::App*> beside;
+      for (CLI::App* each : app->get_subcommands(nullptr))
+        if (each->get_name() == word)
+          next = each;
+        else
+          beside.push_back(each);
+      if (next == nullptr) break;
+      others.insert(others.end(), beside.begin(), beside.end());
+      app = next;
+    }
+    if (!app->get_subcommands(nullptr).empty()) return;
+    for (CLI::App* other : others) other->disabled();
+  }
 
   // The command that was given, or nothing.
   std::unique_ptr<Command> take_given() {
@@ -258,6 +283,7 @@ Result<Asked> parse_command_line(const std::string& program, std::vector<std::st
   };
   try {
     arguments = rewrite_arguments(arguments);
+    tree.leave_only(arguments);
     std::reverse(arguments.begin(), arguments.end());
     tree.root().parse(arguments);
   } catch (const CLI::CallForHelp&) {

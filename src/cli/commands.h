@@ -1,11 +1,13 @@
 // What commands were asked to do, where more than the command itself wants to know.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/tensor_source.h"
 #include "compare/measure.h"
+#include "formats/write.h"
 #include "match/level.h"
 #include "tables/fail_on.h"
 
@@ -32,6 +34,15 @@ struct ShowOptions {
   bool json = false;
   size_t values = 8;
   size_t threads = 0;
+};
+
+struct ConvertOptions {
+  std::string source;
+  std::string destination;                    // empty: beside the source
+  std::optional<formats::FileFormat> format;  // nothing: statistics
+  std::string statistics_folder;
+  bool watch = false;
+  bool delete_source = false;
 };
 
 struct DoctorOptions {

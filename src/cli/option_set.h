@@ -43,6 +43,8 @@ class OptionSet {
   // A word without an option before it, which must be given.
   virtual void add_operand(const std::string& name, std::string& value,
                            const std::string& help) = 0;
+  virtual void add_optional_operand(const std::string& name, std::string& value,
+                                    const std::string& help) = 0;
 };
 
 }  // namespace ait::cli

@@ -9,6 +9,7 @@
   entry(dump) \
   entry(errcheck) \
   entry(opcheck) \
+  entry(convert) \
   entry(show) \
   entry(demo) \
   entry(doctor)

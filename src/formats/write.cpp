@@ -10,6 +10,7 @@
 #include "record/atb_bin_encoder.h"
 #include "record/file_image.h"
 #include "record/npy_encoder.h"
+#include "record/npz_encoder.h"
 #include "record/safetensors_encoder.h"
 #include "record/torch_zip_encoder.h"
 
@@ -49,6 +50,7 @@ AIT_SAME(kFloat4Packed);
 static_assert(kDTypeCount == static_cast<size_t>(ElementType::kFloat4Packed) + 1);
 
 constexpr std::string_view kNamelessInSafetensors = "tensor";
+constexpr std::string_view kNamelessInNpz = "arr_0";  // numpy's word
 
 std::string_view format_name(FileFormat format) {
   switch (format) {
@@ -56,6 +58,8 @@ std::string_view format_name(FileFormat format) {
       return "ATB .bin";
     case FileFormat::kNpy:
       return "npy";
+    case FileFormat::kNpz:
+      return "npz";
     case FileFormat::kTorch:
       return "torch";
     case FileFormat::kSafetensors:
@@ -79,6 +83,8 @@ EncodeResult encode(std::span<const record::NamedImage> images, FileFormat forma
           fractal ? static_cast<int>(atb_bin::kFormatFractalNz) : record::kAtbFormatNd);
     case FileFormat::kNpy:
       return record::encode_npy(images[0].image, file);
+    case FileFormat::kNpz:
+      return record::encode_npz(images.data(), images.size(), file);
     case FileFormat::kSafetensors:
       return record::encode_safetensors(images.data(), images.size(), file);
     case FileFormat::kTorch:
@@ -125,13 +131,14 @@ Error encoding_error(const std::string& path, std::span<const record::NamedImage
 std::optional<FileFormat> file_format_of(std::string_view path) {
   if (path.ends_with(".bin")) return FileFormat::kAtbBin;
   if (path.ends_with(".npy")) return FileFormat::kNpy;
+  if (path.ends_with(".npz")) return FileFormat::kNpz;
   if (path.ends_with(".pt") || path.ends_with(".pth")) return FileFormat::kTorch;
   if (path.ends_with(".safetensors")) return FileFormat::kSafetensors;
   return std::nullopt;
 }
 
 Result<void> write_tensor_file(const std::string& path, std::span<const NamedTensor> tensors,
-                               FileFormat format) {
+                               FileFormat format, const record::WriteOptions& options) {
   const bool holds_one = format == FileFormat::kAtbBin || format == FileFormat::kNpy;
   if (holds_one && tensors.size() != 1)
     return fail(Error(ErrorCode::kUsage, path)
@@ -146,6 +153,7 @@ Result<void> write_tensor_file(const std::string& path, std::span<const NamedTen
   for (const NamedTensor& named : tensors) {
     std::string_view name = named.name;
     if (name.empty() && format == FileFormat::kSafetensors) name = kNamelessInSafetensors;
+    if (name.empty() && format == FileFormat::kNpz) name = kNamelessInNpz;
     if (!names.insert(name).second)
       return fail(Error(ErrorCode::kUsage, path)
                   << "two tensors are named \"" << printable(name) << "\"; give each its own name");
@@ -162,7 +170,7 @@ Result<void> write_tensor_file(const std::string& path, std::span<const NamedTen
     return fail(encoding_error(path, images, format, result));
   if (path.find('\0') != std::string::npos)
     return fail(Error(ErrorCode::kUsage, path) << "the path holds a zero byte");
-  if (const record::WriteStatus status = file.write(path.c_str()); !status.ok())
+  if (const record::WriteStatus status = file.write(path.c_str(), options); !status.ok())
     return fail(unwritable(path, status.step, status.error_number)
                 << "; nothing was written, choose another place or make room");
   return {};

@@ -16,13 +16,14 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "record/atomic_file.h"
 #include "tensor/tensor.h"
 
 namespace ait::formats {
 
-enum class FileFormat : uint8_t { kAtbBin, kNpy, kTorch, kSafetensors };
+enum class FileFormat : uint8_t { kAtbBin, kNpy, kNpz, kTorch, kSafetensors };
 
-// .bin, .npy, .pt or .pth, .safetensors; nothing for other names.
+// .bin, .npy, .npz, .pt or .pth, .safetensors; nothing for other names.
 std::optional<FileFormat> file_format_of(std::string_view path);
 
 struct NamedTensor {
@@ -32,10 +33,11 @@ struct NamedTensor {
 };
 
 // .bin and .npy hold one tensor, whatever its name. A torch file of one nameless tensor is that
-// tensor, any other a dict; in safetensors a nameless tensor is called "tensor". kUsage for more
-// than one tensor or equal names, kUnsupported for types the format does not have, kUnwritable when
-// the disk refuses.
+// tensor, any other a dict; in safetensors a nameless tensor is called "tensor", in .npz "arr_0".
+// kUsage for more than one tensor or equal names, kUnsupported for types the format does not have,
+// kUnwritable when the disk refuses. With `options.sync` the disk has the bytes before the file
+// appears.
 Result<void> write_tensor_file(const std::string& path, std::span<const NamedTensor> tensors,
-                               FileFormat format);
+                               FileFormat format, const record::WriteOptions& options = {});
 
 }  // namespace ait::formats

@@ -53,6 +53,33 @@ TEST(CommandLine, UnderstandsShowAndDoctor) {
   EXPECT_TRUE(doctor->json);
 }
 
+TEST(CommandLine, TakesAFileThatIsNamedLikeACommand) {
+  for (const char* name : {"dump", "show", "llm", "convert"}) {
+    const auto show = parse<ShowOptions>({"show", name});
+    ASSERT_TRUE(show) << show.error().text();
+    EXPECT_EQ(show->source.path, name);
+    const auto convert = parse<ConvertOptions>({"llm", "convert", name, "compare", "--to", "npy"});
+    ASSERT_TRUE(convert) << convert.error().text();
+    EXPECT_EQ(convert->source, name);
+    EXPECT_EQ(convert->destination, "compare");
+  }
+}
+
+TEST(CommandLine, ConvertNeedsASourceAndAFormatOrAFolderForStatistics) {
+  const auto by_name = parse<ConvertOptions>({"llm", "convert", "a.bin", "b.npz"});
+  ASSERT_TRUE(by_name) << by_name.error().text();
+  EXPECT_EQ(by_name->format, formats::FileFormat::kNpz);
+  const auto statistics =
+      parse<ConvertOptions>({"llm", "convert", "--to-stats", "dump", "--watch", "--delete-source"});
+  ASSERT_TRUE(statistics) << statistics.error().text();
+  EXPECT_EQ(statistics->statistics_folder, "dump");
+  EXPECT_TRUE(statistics->watch && statistics->delete_source);
+  EXPECT_THAT(refused({"llm", "convert", "a.bin"}).text(), HasSubstr("the new format is missing"));
+  EXPECT_THAT(refused({"llm", "convert"}).text(), HasSubstr("SRC is missing"));
+  EXPECT_THAT(refused({"llm", "convert", "a.bin", "b.npy", "--watch"}).text(),
+              HasSubstr("belong to --to-stats"));
+}
+
 TEST(CommandLine, HelpHasPurposeUsageExamplesOptionsAndStatus) {
   const std::string text = help({"llm", "compare", "--help"});
   for (const char* part : {"Usage: ait llm compare -gp PATH -mp PATH", "Examples:", "Input:",

@@ -13,7 +13,17 @@ import numpy as np
 import pytest
 from conftest import error_line
 
-COMMANDS = [[], ["llm"], ["llm", "compare"], ["llm", "dump"], ["llm", "errcheck"], ["show"], ["demo"], ["doctor"]]
+COMMANDS = [
+    [],
+    ["llm"],
+    ["llm", "compare"],
+    ["llm", "dump"],
+    ["llm", "errcheck"],
+    ["llm", "convert"],
+    ["show"],
+    ["demo"],
+    ["doctor"],
+]
 NOBODY = 65534
 
 

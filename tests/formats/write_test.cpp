@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr FileFormat kFormats[] = {FileFormat::kAtbBin, FileFormat::kNpy, FileFormat::kTorch,
-                                   FileFormat::kSafetensors};
-constexpr const char* kExtensions[] = {".bin", ".npy", ".pt", ".safetensors"};
+                                   FileFormat::kSafetensors, FileFormat::kNpz};
+constexpr const char* kExtensions[] = {".bin", ".npy", ".pt", ".safetensors", ".npz"};
 
 Tensor tensor_of(const std::string& bytes, DType dtype, const Shape& shape) {
   auto owner = std::make_shared<const std::string>(bytes);
@@ -72,6 +72,7 @@ bool can_hold(FileFormat format, DType dtype) {
     case FileFormat::kAtbBin:
       return !bin_lacks.contains(dtype);
     case FileFormat::kNpy:
+    case FileFormat::kNpz:
       return !npy_lacks.contains(dtype);
     case FileFormat::kTorch:
       return dtype != DType::kInt4Packed;
@@ -170,16 +171,19 @@ TEST_F(Write, HandlesEveryTypeInEveryFormat) {
 TEST_F(Write, ChoosesTheFormatByExtension) {
   EXPECT_EQ(file_format_of("a/b.bin"), FileFormat::kAtbBin);
   EXPECT_EQ(file_format_of("b.npy"), FileFormat::kNpy);
+  EXPECT_EQ(file_format_of("b.npz"), FileFormat::kNpz);
   EXPECT_EQ(file_format_of("b.pt"), FileFormat::kTorch);
   EXPECT_EQ(file_format_of("b.pth"), FileFormat::kTorch);
   EXPECT_EQ(file_format_of("b.safetensors"), FileFormat::kSafetensors);
   EXPECT_EQ(file_format_of("b.txt"), std::nullopt);
 }
 
-TEST_F(Write, GivesANamelessTensorANameInSafetensors) {
+TEST_F(Write, GivesANamelessTensorANameWhereItNeedsOne) {
   const NamedTensor named{"", ones_};
   ASSERT_TRUE(write_tensor_file(path("x.safetensors"), {&named, 1}, FileFormat::kSafetensors));
   EXPECT_EQ(open_tensor_file(path("x.safetensors")).value()->name(0), "tensor");
+  ASSERT_TRUE(write_tensor_file(path("x.npz"), {&named, 1}, FileFormat::kNpz));
+  EXPECT_EQ(open_tensor_file(path("x.npz")).value()->name(0), "arr_0");
 }
 
 TEST_F(Write, RefusesSeveralTensorsWhereOneFits) {
@@ -195,7 +199,7 @@ TEST_F(Write, RefusesNamesThatTheFormatCannotCarry) {
   const std::vector<NamedTensor> twins = {{"a", ones_}, {"a", ones_}};
   const std::vector<NamedTensor> not_text = {{"\xff\xfe", ones_}};
   const std::vector<NamedTensor> reserved = {{"__metadata__", ones_}};
-  for (const FileFormat format : {FileFormat::kTorch, FileFormat::kSafetensors}) {
+  for (const FileFormat format : {FileFormat::kNpz, FileFormat::kTorch, FileFormat::kSafetensors}) {
     EXPECT_EQ(write_tensor_file(path("x"), twins, format).error().code(), ErrorCode::kUsage);
     EXPECT_EQ(write_tensor_file(path("x"), not_text, format).error().code(), ErrorCode::kUsage);
   }

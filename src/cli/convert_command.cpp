@@ -1,0 +1,140 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/common_options.h"
+#include "cli/process_io.h"
+#include "convert/files.h"
+#include "convert/watch.h"
+
+namespace ait::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+using formats::FileFormat;
+
+constexpr const char* kStopFile = ".ait_convert_stop";
+constexpr auto kInterval = std::chrono::milliseconds(500);
+constexpr auto kNap = std::chrono::milliseconds(20);  // a signal waits no longer than this
+
+void warn(const Error& error) { log_warning(error.text()); }
+
+int convert_to_statistics(const ConvertOptions& options) {
+  const GracefulStop stop;
+  convert::StatisticsConverter converter(
+      options.statistics_folder,
+      {.delete_source = options.delete_source, .is_live = options.watch});
+  const std::string stop_file = options.statistics_folder + "/" + kStopFile;
+  std::error_code ignored;
+  while (true) {
+    if (auto done = converter.pass(stop.requested(), warn); !done)
+      return report_error(done.error());
+    if (!options.watch || stop.requested() || fs::exists(stop_file, ignored)) break;
+    const auto end = std::chrono::steady_clock::now() + kInterval;
+    while (!stop.requested() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(kNap);
+  }
+  const convert::StatisticsCounts& counts = converter.counts();
+  std::string text = fmt::format("{} files converted to statistics, {} originals deleted\n",
+                                 counts.converted, counts.deleted);
+  if (counts.left > 0) text += fmt::format("{} files left as they are, see above\n", counts.left);
+  // To be stopped is how watching ends.
+  const bool cut_short = stop.requested() && !options.watch;
+  return print(text, cut_short ? kInterruptedStatus : kDone);
+}
+
+int convert_one(const ConvertOptions& options, FileFormat format) {
+  const std::string to =
+      options.destination.empty() ? convert::renamed(options.source, format) : options.destination;
+  if (std::error_code ignored; fs::equivalent(options.source, to, ignored))
+    return report_error(Error(ErrorCode::kUsage, to)
+                        << "is the file that is to be converted; give another name");
+  const auto written = convert::convert_file(options.source, to, format);
+  if (!written) return report_error(written.error());
+  std::string text;
+  for (const std::string& path : *written) text += printable(path, path.size()) + "\n";
+  return print(text);
+}
+
+int convert_folder(const ConvertOptions& options, FileFormat format) {
+  const GracefulStop stop;
+  const auto counts =
+      convert::convert_tree(options.source, options.destination, format, stop.requested(), warn);
+  if (!counts) return report_error(counts.error());
+  std::string text = fmt::format("{} files converted to {} in {}\n", counts->files, counts->written,
+                                 printable(options.destination));
+  if (counts->left > 0) text += fmt::format("{} files could not be, see above\n", counts->left);
+  if (counts->others > 0) text += fmt::format("{} files hold no tensors\n", counts->others);
+  if (stop.requested()) return print(text, kInterruptedStatus);
+  return print(text, counts->files == 0 ? kCannot : kDone);
+}
+
+class ConvertCommand : public CommandOf<ConvertOptions> {
+ public:
+  void add_options(OptionSet& set) override {
+    set.add_optional_operand("SRC", options_.source, "a tensor file, or a folder of them");
+    set.add_optional_operand("DST", options_.destination,
+                             "the new file, whose extension names its format, or folder");
+    set.group("Formats");
+    set.add_choice("--to", to_, {"bin", "npy", "npz", "pth", "safetensors"}, "FORMAT",
+                   "the format, where DST does not name it");
+    set.group("Statistics");
+    set.add_option("--to-stats", options_.statistics_folder, "DIR",
+                   "write the minimum and maximum of each tensor of a GE or FX dump\n"
+                   "beside it, as {file}_min_max.npz or {file}_min_max.npy");
+    set.add_flag("--watch", options_.watch,
+                 "go on while the dump is written, until SIGINT, SIGTERM or a file\n"
+                 "DIR/.ait_convert_stop");
+    set.add_flag("--delete-source", options_.delete_source,
+                 "delete each file once its statistics are on the disk");
+  }
+
+  Result<void> understand() override {
+    const auto usage = [] { return Error(ErrorCode::kUsage); };
+    if (!options_.statistics_folder.empty()) {
+      if (!options_.source.empty() || !to_.empty())
+        return fail(usage() << "--to-stats DIR takes neither SRC nor --to");
+      return {};
+    }
+    if (options_.watch || options_.delete_source)
+      return fail(usage() << "--watch and --delete-source belong to --to-stats");
+    if (options_.source.empty()) return fail(usage() << "SRC is missing: what is to be converted?");
+    options_.format = formats::file_format_of(to_.empty() ? options_.destination : "." + to_);
+    if (!options_.format)
+      return fail(usage() << "the new format is missing: give --to, or a DST that ends in .bin, "
+                             ".npy, .npz, .pth, .pt or .safetensors");
+    return {};
+  }
+
+  int run() override {
+    if (!options_.statistics_folder.empty()) return convert_to_statistics(options_);
+    std::error_code ignored;
+    if (!fs::is_directory(options_.source, ignored)) return convert_one(options_, *options_.format);
+    if (options_.destination.empty())
+      return report_error(Error(ErrorCode::kUsage, options_.source)
+                          << "is a folder; give another folder for the new files after it");
+    return convert_folder(options_, *options_.format);
+  }
+
+ private:
+  std::string to_;
+};
+
+}  // namespace
+
+CommandEntry convert_command() {
+  return {"llm convert",
+          "Convert tensor files to another format, or dumps to statistics",
+          {"SRC [DST] [options]",
+           {"llm convert layer.bin layer.npy", "llm convert msit_ge_dump out --to pth",
+            "llm convert --to-stats msit_ge_dump --watch --delete-source"}},
+          &make_command<ConvertCommand>};
+}
+
+}  // namespace ait::cli
