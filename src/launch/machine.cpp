@@ -33,7 +33,7 @@ try:
 except ImportError:
     metadata = None
 print('python', sys.version.split()[0])
-for name in ('numpy', 'torch', 'torch_npu', 'ait_llm'):
+for name in ('numpy', 'torch', 'torchvision', 'torch_npu', 'ait_llm'):
     if importlib.util.find_spec(name) is None:
         print(name)
         continue

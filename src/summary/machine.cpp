@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "metrics/compare.h"
 #include "report/table.h"
@@ -68,6 +70,31 @@ std::string atb_conclusion(const MachineFacts& facts) {
       facts.atb->probe->new_strings ? "new" : "old");
 }
 
+// Which torchvision belongs to a torch, in the versions that TorchAir's documents list.
+struct Fit {
+  std::string_view torch;
+  std::string_view torchvision;
+};
+constexpr auto kFits = std::to_array<Fit>(
+    {{"2.3.0", "0.18.0"}, {"2.2.0", "0.17.0"}, {"2.1.0", "0.16.0"}, {"2.0.0", "0.15.1"}});
+
+// "2.1.0+cpu" is 2.1.0 for this purpose.
+std::string_view without_build(std::string_view version) {
+  return version.substr(0, version.find('+'));
+}
+
+// Empty where both fit, where one is missing, and of versions that are not listed.
+std::string misfit(const std::string& torch, const std::string& torchvision) {
+  if (torchvision.empty()) return {};
+  for (const Fit& fit : kFits)
+    if (without_build(torch) == fit.torch && without_build(torchvision) != fit.torchvision)
+      return fmt::format(
+          "torchvision {} does not fit torch {}: install torchvision {} before a model runs "
+          "through TorchAir.",
+          torchvision, torch, fit.torchvision);
+  return {};
+}
+
 std::vector<std::string> conclusions(const MachineFacts& facts) {
   std::vector<std::string> out = {
       "Showing and comparing tensor files works; it needs no accelerator, no Python and no torch."};
@@ -96,6 +123,8 @@ std::vector<std::string> conclusions(const MachineFacts& facts) {
                                   "written by torch can be read.",
                                   python.program)
                     : fmt::format("{} has torch {}.", python.program, torch));
+  if (std::string sentence = misfit(torch, version_of(python, "torchvision")); !sentence.empty())
+    out.push_back(std::move(sentence));
   if (version_of(python, "ait_llm").empty())
     out.push_back(
         fmt::format("{} has no ait_llm: install it there to use ait from Python.", python.program));

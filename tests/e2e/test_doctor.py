@@ -133,15 +133,34 @@ def test_a_path_that_the_loader_would_cut_in_two_is_refused(program, tmp_path):
 
 
 def test_the_python_that_is_asked_for_is_asked(ait, tmp_path):
-    answer = r"printf 'python 3.9.1\nnumpy 1.2\ntorch 2.1.0\ntorch_npu\nait_llm 0.1\n'"
+    answer = r"printf 'python 3.9.1\nnumpy 1.2\ntorch 2.1.0\ntorchvision 0.16.0\ntorch_npu\nait_llm 0.1\n'"
     python = report(ait, AIT_PYTHON=python_that(tmp_path, answer))["python"]
     assert python["version"] == "3.9.1"
     assert python["packages"] == {
         "numpy": "1.2",
         "torch": "2.1.0",
+        "torchvision": "0.16.0",
         "torch_npu": None,
         "ait_llm": "0.1",
     }
+
+
+@pytest.mark.parametrize("torch, torchvision, wanted", [
+    ("2.3.0", "0.18.0", None),
+    ("2.3.0", "0.17.0", "0.18.0"),
+    ("2.2.0+cpu", "0.17.0+cpu", None),
+    ("2.1.0+cu118", "0.16.1", "0.16.0"),
+    ("2.0.0", "0.15.2", "0.15.1"),
+    ("2.1.0", "", None),
+    ("", "0.16.0", None),
+    ("2.13.0", "0.1.0", None),
+])  # fmt: skip
+def test_a_torchvision_that_does_not_fit_is_named(ait, tmp_path, torch, torchvision, wanted):
+    answer = rf"printf 'python 3.9.1\ntorch {torch}\ntorchvision {torchvision}\n'"
+    sentences = report(ait, AIT_PYTHON=python_that(tmp_path, answer))["conclusions"]
+    found = [sentence for sentence in sentences if "does not fit torch" in sentence]
+    assert len(found) == (wanted is not None)
+    assert not found or f"install torchvision {wanted} " in found[0]
 
 
 def test_a_python_that_does_not_run_is_named(ait, tmp_path):
