@@ -51,6 +51,7 @@ record::Encoding encoding_of(const std::string& path) {
       return record::Encoding::kNpy;
     case formats::FileFormat::kTorch:
       return record::Encoding::kTorch;
+    case formats::FileFormat::kNpz:
     case formats::FileFormat::kSafetensors:
       break;
   }
