@@ -90,6 +90,8 @@ uint32_t CompiledRunBuilder::slot_of(Graph& graph, const GraphFile& file,
     if (file.has_members) added.member = tensor.name;
     added.file = std::move(stable) + ".npy";  // whose stem is the tensor's name
   }
+  // Where only some rounds were converted there are data.
+  if (file.kept == Kept::kBytes) graph.slots[slot->second].kept = Kept::kBytes;
   return slot->second;
 }
 
@@ -103,6 +105,7 @@ void CompiledRunBuilder::add(size_t rank, uint64_t token, uint32_t graph, std::s
   std::map<uint32_t, const GraphFile*> taken;
   for (const GraphFile& file : files) {
     out.time = std::min(out.time, file.time);
+    has_statistics_ |= file.kept == Kept::kStatistics;
     for (const GraphFile::Tensor& tensor : file.tensors) {
       const uint32_t slot = slot_of(graphs_[graph], file, tensor);
       const auto [place, is_new] = taken.try_emplace(slot, &file);
@@ -174,6 +177,11 @@ void CompiledRunBuilder::arrange_graph(Graph& graph, uint32_t unit, Recording& r
 }
 
 void CompiledRunBuilder::finish(Recording& recording) {
+  if (has_statistics_)
+    recording.problems.push_back(
+        Error(ErrorCode::kUsage, recording.root)
+        << "was converted to statistics: only these are compared, and rows without a difference "
+           "may be of different data");
   for (uint32_t unit = 0; unit < graphs_.size(); ++unit) {
     arrange_graph(graphs_[unit], unit, recording);
     recording.units.push_back(graphs_[unit].compiled.name);

@@ -82,6 +82,7 @@ class CompiledRunBuilder {
 
   std::vector<Graph> graphs_;
   std::vector<Folder> folders_;
+  bool has_statistics_ = false;  // in place of some data
 };
 
 // "worldsize2_global_rank1" says 1; nothing where a name says no rank.

@@ -12,6 +12,7 @@
 
 #include "base/parallel.h"
 #include "capture/compiled_run.h"
+#include "capture/converted.h"
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
 
@@ -23,7 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kRootFolder = "msit_fx_dump";
 constexpr std::string_view kOldRootFolder = "data_dump";
 constexpr std::string_view kExtension = ".npy";
-constexpr std::string_view kStatisticsSuffix = "_min_max";
 constexpr size_t kFoldersAtOnce = 64;
 
 // In this order: the first part that a target contains decides.
@@ -60,7 +60,7 @@ Listed look_at(const std::string& path) {
     for (const Entry& entry : *entries) {
       if (entry.is_folder)
         out.folders.push_back(entry.name);
-      else if (!out.has_files && entry.name.ends_with(kExtension))
+      else if (!out.has_files)
         out.has_files = parse_fx_file_name(entry.name).has_value();
     }
   std::sort(out.folders.begin(), out.folders.end(), natural_less);
@@ -264,7 +264,7 @@ Files list_token(const std::string& path) {
   std::map<std::string, std::map<uint32_t, uint32_t>, std::less<>> elements;
   for (const Entry& entry : *entries) {
     auto name = entry.is_folder ? std::nullopt : parse_fx_file_name(entry.name);
-    if (!name) continue;
+    if (!name || has_better(*entries, entry.name, kExtension)) continue;
     if (name->direction == Direction::kInput) {
       uint32_t& count = elements[name->node][name->index];
       count = std::max(count, name->element.value_or(0) + 1);
@@ -273,6 +273,7 @@ Files list_token(const std::string& path) {
     file.name = entry.name;
     file.operation = name->node + "-" + name->target;
     file.type = name->target;
+    if (name->is_statistics) file.kept = Kept::kStatistics;
     file.time = file.weight = name->time;
     names.push_back(std::move(*name));
   }
@@ -304,9 +305,9 @@ void describe(std::vector<Operation>& operations, const std::map<std::string, ui
 std::optional<FxFileName> parse_fx_file_name(std::string_view name) {
   constexpr std::string_view kInput = ".INPUT.";
   constexpr std::string_view kOutput = ".OUTPUT.";
-  if (!name.ends_with(kExtension)) return std::nullopt;
-  name.remove_suffix(kExtension.size());
-  if (name.ends_with(kStatisticsSuffix)) name.remove_suffix(kStatisticsSuffix.size());
+  const auto stem = stem_of_statistics(name);
+  if (!stem && !name.ends_with(kExtension)) return std::nullopt;
+  name = stem ? *stem : name.substr(0, name.size() - kExtension.size());
   const size_t input = name.find(kInput);
   const size_t output = name.find(kOutput);
   const size_t end = std::min(input, output);
@@ -314,6 +315,7 @@ std::optional<FxFileName> parse_fx_file_name(std::string_view name) {
   if (end == std::string_view::npos || dash == std::string_view::npos || dash == 0 || dash > end)
     return std::nullopt;
   FxFileName out;
+  out.is_statistics = stem.has_value();
   out.node = name.substr(0, dash);
   out.target = name.substr(dash + 1, end - dash - 1);
   out.direction = input < output ? Direction::kInput : Direction::kOutput;

@@ -36,6 +36,7 @@ struct FxFileName {
   uint32_t index = 0;
   std::optional<uint32_t> element;  // of a list
   uint64_t time = 0;
+  bool is_statistics = false;  // in place of the data, see converted.h
 };
 std::optional<FxFileName> parse_fx_file_name(std::string_view name);
 

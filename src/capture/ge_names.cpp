@@ -7,6 +7,7 @@
 
 #include "base/text_file.h"
 #include "capture/compiled_run.h"
+#include "capture/converted.h"
 #include "capture/dump_folders.h"
 
 namespace ait::capture {
@@ -67,6 +68,7 @@ GeNameKind kind_of_ge_name(std::string_view name) {
   if (is_number(name)) return GeNameKind::kHash;
   if (name.starts_with(kOverflowType) || name.starts_with('.') || name == kMappingFile)
     return GeNameKind::kOther;
+  if (stem_of_statistics(name)) return GeNameKind::kConverted;
   for (const std::string_view extension : kOtherExtensions)
     if (name.ends_with(extension))
       return extension == ".csv" || extension == ".npz" ? GeNameKind::kStatistics

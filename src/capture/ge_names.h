@@ -24,7 +24,8 @@ std::optional<GeFileName> parse_ge_file_name(std::string_view name);
 enum class GeNameKind : uint8_t {
   kDump,        // may be one
   kHash,        // digits alone: the name was too long, and mapping.csv has it
-  kStatistics,  // converted to statistics, or dumped as such
+  kConverted,   // a dump that was converted to statistics, see converted.h
+  kStatistics,  // dumped as statistics
   kOther,       // nothing of interest: texts, temporary files, records of overflows
 };
 GeNameKind kind_of_ge_name(std::string_view name);

@@ -10,11 +10,13 @@
 
 #include "base/parallel.h"
 #include "capture/compiled_run.h"
+#include "capture/converted.h"
 #include "capture/ge_folders.h"
 #include "capture/ge_fusion.h"
 #include "capture/ge_names.h"
 #include "capture/listing.h"
 #include "formats/ge_dump.h"
+#include "formats/registry.h"
 #include "graph/ge_text.h"
 
 namespace ait::capture {
@@ -70,12 +72,18 @@ Listed list_token(const std::string& path) {
   }
   std::map<std::string, std::string> mapping;
   bool has_mapping = false;
-  for (Entry& entry : *entries) {
+  for (const Entry& entry : *entries) {
     if (entry.is_folder) continue;
-    const GeNameKind kind = kind_of_ge_name(entry.name);
+    GeNameKind kind = kind_of_ge_name(entry.name);
     if (kind == GeNameKind::kStatistics) ++out.statistics;
-    if (kind != GeNameKind::kDump && kind != GeNameKind::kHash) continue;
+    const bool is_converted = kind == GeNameKind::kConverted;
     std::string full = entry.name;
+    if (is_converted) {
+      if (has_better(*entries, entry.name, "")) continue;
+      full = *stem_of_statistics(entry.name);
+      kind = kind_of_ge_name(full);
+    }
+    if (kind != GeNameKind::kDump && kind != GeNameKind::kHash) continue;
     if (kind == GeNameKind::kHash) {
       if (!std::exchange(has_mapping, true)) mapping = read_ge_mapping(path, out.problems);
       if (const auto known = mapping.find(full); known != mapping.end()) full = known->second;
@@ -88,8 +96,9 @@ Listed list_token(const std::string& path) {
       continue;
     }
     GraphFile& file = out.files.emplace_back();
-    file.name = std::move(entry.name);
+    file.name = entry.name;
     file.has_members = true;
+    if (is_converted) file.kept = Kept::kStatistics;
     if (name) {
       file.operation = name->operation;
       file.type = name->type;
@@ -99,10 +108,22 @@ Listed list_token(const std::string& path) {
   return out;
 }
 
+// How many of each there are statistics of.
+Result<formats::ge_dump::Summary> summarise_statistics(const std::string& path) {
+  const auto file = formats::open_tensor_file(path);
+  if (!file) return fail(file.error());
+  formats::ge_dump::Summary out;
+  for (size_t i = 0; i < (*file)->size(); ++i)
+    ++((*file)->name(i).starts_with("input_") ? out.inputs : out.outputs);
+  return out;
+}
+
 // Asks a file for its tensors, and for the name that its operation has in the graph. A file that
 // cannot be read is taken to have an output, so that a row says what is wrong with it.
 void look_into(const std::string& folder, GraphFile& file) {
-  const auto summary = formats::ge_dump::summarise(folder + "/" + file.name);
+  const std::string path = folder + "/" + file.name;
+  const auto summary = file.kept == Kept::kStatistics ? summarise_statistics(path)
+                                                      : formats::ge_dump::summarise(path);
   if (!summary) {
     file.tensors = {{Direction::kOutput, 0, "output_0"}};
   } else {
@@ -131,7 +152,7 @@ class TreeReader {
     if (statistics_ > 0)
       recording_.problems.push_back(Error(ErrorCode::kUnsupported, found_.root)
                                     << "holds " << statistics_
-                                    << " files of statistics (.npz, .csv), which are left out");
+                                    << " files of statistics (.csv, .npz), which are left out");
     builder_.finish(recording_);
     return std::move(recording_);
   }

@@ -124,6 +124,11 @@ Result<std::vector<Entry>> list_folder(const std::string& path) {
   return entries;
 }
 
+bool has_entry(const std::vector<Entry>& entries, const std::string& name) {
+  const auto found = std::lower_bound(entries.begin(), entries.end(), Entry{name, false});
+  return found != entries.end() && found->name == name;
+}
+
 std::string list_files(const std::string& path, std::vector<Error>& problems) {
   Walk walk{path, {}, {}, problems};
   walk.enter(AT_FDCWD, path.c_str(), 0);

@@ -28,6 +28,9 @@ struct Entry {
 // The entries of one folder by name, hidden ones left out. Fails where it cannot be listed.
 Result<std::vector<Entry>> list_folder(const std::string& path);
 
+// Whether such a list has that name.
+bool has_entry(const std::vector<Entry>& entries, const std::string& name);
+
 // Every file below a folder, each as its path below it and a NUL, parents' files before those of
 // sub-folders, both by name: two folders with the same content give the same text. What cannot be
 // listed, and what lies too deep, is one of `problems`.

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "capture/converted.h"
 #include "capture/listing.h"
 
 namespace ait::capture {
@@ -78,6 +79,9 @@ TensorRecord Recording::record(size_t rank, size_t round, uint32_t slot) const {
   out.call = from.call;
   out.member = from.member;
   out.kept = from.kept;
+  // Some rounds may have been converted, and others not.
+  if (!file_names.empty())
+    out.kept = stem_of_statistics(out.path) ? Kept::kStatistics : Kept::kBytes;
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/tensor_source.h"
 #include "compare/measure.h"
+#include "convert/watch.h"
 #include "formats/write.h"
 #include "match/level.h"
 #include "tables/fail_on.h"
@@ -43,6 +44,7 @@ struct ConvertOptions {
   std::string statistics_folder;
   bool watch = false;
   bool delete_source = false;
+  convert::StatisticsKind statistics_kind = convert::StatisticsKind::kExtremes;
 };
 
 struct DoctorOptions {

@@ -28,8 +28,7 @@ void warn(const Error& error) { log_warning(error.text()); }
 int convert_to_statistics(const ConvertOptions& options) {
   const GracefulStop stop;
   convert::StatisticsConverter converter(
-      options.statistics_folder,
-      {.delete_source = options.delete_source, .is_live = options.watch});
+      options.statistics_folder, {options.statistics_kind, options.delete_source, options.watch});
   const std::string stop_file = options.statistics_folder + "/" + kStopFile;
   std::error_code ignored;
   while (true) {
@@ -86,8 +85,11 @@ class ConvertCommand : public CommandOf<ConvertOptions> {
                    "the format, where DST does not name it");
     set.group("Statistics");
     set.add_option("--to-stats", options_.statistics_folder, "DIR",
-                   "write the minimum and maximum of each tensor of a GE or FX dump\n"
-                   "beside it, as {file}_min_max.npz or {file}_min_max.npy");
+                   "write statistics of each file of a GE or FX dump beside it");
+    set.add_choice("--info", info_, {"min_max", "stat"}, "KIND",
+                   "which: minimum and maximum of each tensor, in {file}_min_max.npz or\n"
+                   "{file}_min_max.npy, or also type, shape, mean and norm, in\n"
+                   "{file}_stat.csv [min_max]");
     set.add_flag("--watch", options_.watch,
                  "go on while the dump is written, until SIGINT, SIGTERM or a file\n"
                  "DIR/.ait_convert_stop");
@@ -100,10 +102,11 @@ class ConvertCommand : public CommandOf<ConvertOptions> {
     if (!options_.statistics_folder.empty()) {
       if (!options_.source.empty() || !to_.empty())
         return fail(usage() << "--to-stats DIR takes neither SRC nor --to");
+      if (info_ == "stat") options_.statistics_kind = convert::StatisticsKind::kTable;
       return {};
     }
-    if (options_.watch || options_.delete_source)
-      return fail(usage() << "--watch and --delete-source belong to --to-stats");
+    if (options_.watch || options_.delete_source || !info_.empty())
+      return fail(usage() << "--info, --watch and --delete-source belong to --to-stats");
     if (options_.source.empty()) return fail(usage() << "SRC is missing: what is to be converted?");
     options_.format = formats::file_format_of(to_.empty() ? options_.destination : "." + to_);
     if (!options_.format)
@@ -124,6 +127,7 @@ class ConvertCommand : public CommandOf<ConvertOptions> {
 
  private:
   std::string to_;
+  std::string info_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "compare/transform.h"
 #include "formats/registry.h"
+#include "metrics/extremes.h"
 
 namespace ait::compare {
 namespace {
@@ -102,6 +103,25 @@ bool is_whole_file(const match::Side& side) {
 
 bool holds_several(const OpenSide& files) {
   return files.size() == 1 && *files[0] && (*files[0])->file->size() > 1;
+}
+
+// A run that was converted has [minimum, maximum] in place of each tensor.
+bool holds_extremes(const match::Side& side, const Result<Content>& content) {
+  return side.plain() && side.records[0].kept == capture::Kept::kStatistics && content &&
+         content->tensor && content->tensor->shape() == Shape{2};
+}
+
+// The same of a side that may have more.
+Result<Content> extremes_of(Result<Content> content, const match::Side& side) {
+  if (!content) return content;
+  if (!content->tensor)
+    return fail(Error(ErrorCode::kUnsupported, side.records[0].path)
+                << "holds other statistics than the other side; convert both to the same ones");
+  auto extremes = metrics::extremes_of(content->tensor->view());
+  if (!extremes) return fail(extremes.error().set_path(side.records[0].path));
+  auto array = metrics::array_of(*extremes);
+  if (!array) return fail(array.error());
+  return Content(std::move(*array));
 }
 
 // All the parts of a side as one tensor.
@@ -230,11 +250,16 @@ class Run {
         pair.golden.present() ? load_side(pair.golden, at.golden) : lone(pair, "golden-path");
     auto actual = pair.actual.present() ? load_side(pair.actual, at.actual) : lone(pair, "my-path");
     std::string note;
+    const bool golden_is_short = holds_extremes(pair.golden, golden);
+    const bool actual_is_short = holds_extremes(pair.actual, actual);
+    if (golden_is_short && !actual_is_short) actual = extremes_of(std::move(actual), pair.actual);
+    if (actual_is_short && !golden_is_short) golden = extremes_of(std::move(golden), pair.golden);
     std::optional<Tensor> whole_golden, whole_actual;
     if (golden && actual && golden->tensor && actual->tensor) {
       whole_golden = golden->tensor;
       whole_actual = actual->tensor;
       note = fit(*golden->tensor, *actual->tensor, pair.fit);
+      if (golden_is_short || actual_is_short) note = reasons::kExtremes;
       if (pair.actual.dequantise) note = "my data is de-quantised.";
       golden = Content(std::move(*golden->tensor));
       actual = Content(std::move(*actual->tensor));

@@ -53,6 +53,7 @@ struct Content {
 namespace reasons {
 inline constexpr const char* kShape = "data shape doesn't match.";
 inline constexpr const char* kFlattened = "shape differs, compared flattened.";
+inline constexpr const char* kExtremes = "only minimum and maximum are compared.";
 inline constexpr const char* kEmpty = "data is empty.";
 inline constexpr const char* kGoldenNonFinite = "golden_data includes NAN or inf.";
 inline constexpr const char* kActualNonFinite = "my_data includes NAN or inf.";

@@ -7,10 +7,14 @@
 #include <cerrno>
 #include <vector>
 
+#include "capture/converted.h"
+#include "capture/fx_tree.h"
 #include "capture/ge_names.h"
-#include "convert/extremes.h"
 #include "formats/registry.h"
-#include "formats/write.h"
+#include "metrics/compare.h"
+#include "metrics/extremes.h"
+#include "report/csv.h"
+#include "report/number.h"
 
 namespace ait::convert {
 namespace {
@@ -18,23 +22,160 @@ namespace {
 using formats::FileFormat;
 using formats::NamedTensor;
 using formats::TensorFile;
+using metrics::Extremes;
 
 constexpr std::string_view kArray = ".npy";
-constexpr std::string_view kArrayStatistics = "_min_max.npy";
-constexpr std::string_view kGeStatistics = "_min_max.npz";
+constexpr std::string_view kArrayFormat = "npy";
 constexpr std::string_view kGeFormat = "GE dump";
+constexpr std::string_view kTableHeader =
+    "NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm,File\r\n";
 // Beside those that capture::kind_of_ge_name knows.
 constexpr std::array<std::string_view, 5> kOtherExtensions = {".pt", ".pth", ".safetensors",
                                                               ".rows", ".py"};
 
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// A name is durable when its folder is.
-Result<void> sync_folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "."
-                             : slash == 0               ? "/"
-                                                        : path.substr(0, slash);
+// "tensor input_0 has elements of …"
+Error of_tensor(const TensorFile& file, size_t index, const std::string& path, const Error& error) {
+  if (file.name(index).empty()) return Error(error).set_path(path);
+  return Error(error.code(), path) << "tensor " << file.name(index) << " " << error.message();
+}
+
+Result<Extremes> extremes_in(const TensorFile& file, size_t index, const std::string& path) {
+  const auto tensor = file.load(index);
+  if (!tensor) return fail(tensor.error());
+  auto extremes = metrics::extremes_of(tensor->view());
+  if (!extremes) return fail(of_tensor(file, index, path, extremes.error()));
+  return extremes;
+}
+
+Result<std::vector<NamedTensor>> ge_extremes(const TensorFile& file, const std::string& path) {
+  std::vector<Extremes> inputs;
+  std::vector<Extremes> outputs;
+  for (size_t i = 0; i < file.size(); ++i) {
+    const auto extremes = extremes_in(file, i, path);
+    if (!extremes) return fail(extremes.error());
+    (file.name(i).starts_with("input_") ? inputs : outputs).push_back(*extremes);
+  }
+  auto of_inputs = metrics::array_of(inputs);
+  if (!of_inputs) return fail(of_inputs.error());
+  auto of_outputs = metrics::array_of(outputs);
+  if (!of_outputs) return fail(of_outputs.error());
+  return std::vector<NamedTensor>{{"inputs", std::move(*of_inputs)},
+                                  {"outputs", std::move(*of_outputs)}};
+}
+
+Result<std::vector<NamedTensor>> array_extremes(const TensorFile& file, const std::string& path) {
+  const auto extremes = extremes_in(file, 0, path);
+  if (!extremes) return fail(extremes.error());
+  auto array = metrics::array_of(*extremes);
+  if (!array) return fail(array.error());
+  return std::vector<NamedTensor>{{"", std::move(*array)}};
+}
+
+// Of a dump, as files call them.
+struct Operation {
+  std::string name;
+  std::string type;
+};
+
+Operation operation_of(std::string_view file, bool is_array) {
+  if (!is_array) {
+    const auto name = capture::parse_ge_file_name(file);
+    return name ? Operation{name->operation, name->type} : Operation{std::string(file), ""};
+  }
+  const auto name = capture::parse_fx_file_name(file);
+  return name ? Operation{name->node, name->target} : Operation{std::string(file), ""};
+}
+
+// "(1, 7, 64)", "(3,)", "()"
+std::string shape_text(const Shape& shape) {
+  std::string out = "(";
+  for (size_t i = 0; i < shape.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return out + (shape.size() == 1 ? ",)" : ")");
+}
+
+Result<std::string> table_of(const TensorFile& file, const std::string& path, bool is_array) {
+  const Operation operation = operation_of(name_of(path), is_array);
+  std::string out(kTableHeader);
+  for (size_t i = 0; i < file.size(); ++i) {
+    const auto tensor = file.load(i);
+    if (!tensor) return fail(tensor.error());
+    if (info(tensor->dtype()).kind == DTypeKind::kPacked)
+      return fail(of_tensor(file, i, path,
+                            Error(ErrorCode::kUnsupported)
+                                << "has elements of type " << name(tensor->dtype())
+                                << ", which are not measured"));
+    const std::string member = is_array ? "output_0" : file.name(i);
+    std::vector<std::string> cells = {operation.name,
+                                      operation.type,
+                                      member.starts_with("input_") ? "Input" : "Output",
+                                      member.substr(member.rfind('_') + 1),
+                                      std::string(name(tensor->dtype())),
+                                      shape_text(tensor->shape())};
+    if (tensor->elements() == 0) {
+      cells.insert(cells.end(), 4, "");
+    } else {
+      const metrics::Statistics found = metrics::statistics(tensor->view());
+      for (const double value : {found.maximum, found.minimum, found.mean, found.l2_norm})
+        cells.push_back(report::number_text(value));
+    }
+    for (const std::string& cell : cells) (out += report::csv_cell(cell)) += ',';
+    (out += member) += "\r\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::string> statistics_path(const std::string& path, StatisticsKind kind) {
+  const std::string_view name = name_of(path);
+  const bool is_array = name.ends_with(kArray);
+  if (name.starts_with('.') || capture::stem_of_statistics(name)) return std::nullopt;
+  for (const std::string_view extension : kOtherExtensions)
+    if (name.ends_with(extension)) return std::nullopt;
+  const capture::GeNameKind ge = capture::kind_of_ge_name(name);
+  if (!is_array && ge != capture::GeNameKind::kDump && ge != capture::GeNameKind::kHash)
+    return std::nullopt;
+  const std::string_view end = kind == StatisticsKind::kTable ? capture::kStatisticsTable
+                               : is_array                     ? capture::kArrayExtremes
+                                                              : capture::kGeExtremes;
+  return path.substr(0, path.size() - (is_array ? kArray.size() : 0)) + std::string(end);
+}
+
+Result<Statistics> Statistics::measure(const std::string& path, const std::string& target) {
+  const auto file = formats::open_tensor_file(path);
+  if (!file) return fail(file.error());
+  const bool is_array = path.ends_with(kArray);
+  if ((*file)->format() != (is_array ? kArrayFormat : kGeFormat))
+    return fail(Error(ErrorCode::kUnsupported, path)
+                << "is left as it is: it is no " << (is_array ? "npy file" : kGeFormat));
+  Statistics out;
+  if (target.ends_with(capture::kStatisticsTable)) {
+    auto table = table_of(**file, path, is_array);
+    if (!table) return fail(table.error());
+    out.content_ = std::move(*table);
+  } else {
+    auto arrays = is_array ? array_extremes(**file, path) : ge_extremes(**file, path);
+    if (!arrays) return fail(arrays.error());
+    out.content_ = std::move(*arrays);
+  }
+  return out;
+}
+
+Result<void> Statistics::write(const std::string& target) const {
+  constexpr record::WriteOptions kDurably = {.sync = true};
+  if (const auto* arrays = std::get_if<std::vector<NamedTensor>>(&content_))
+    return formats::write_tensor_file(
+        target, *arrays, target.ends_with(kArray) ? FileFormat::kNpy : FileFormat::kNpz, kDurably);
+  std::string table = std::get<std::string>(content_);
+  const iovec part = {table.data(), table.size()};
+  if (const auto status = record::write_file(target.c_str(), &part, 1, kDurably); !status.ok())
+    return fail(unwritable(target, status.step, status.error_number));
+  return {};
+}
+
+Result<void> sync_folder(const std::string& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const int error = fd < 0 || ::fsync(fd) != 0 ? errno : 0;
   if (fd >= 0) ::close(fd);
@@ -44,77 +185,13 @@ Result<void> sync_folder_of(const std::string& path) {
   return {};
 }
 
-Result<Extremes> extremes_in(const TensorFile& file, size_t index, const std::string& path) {
-  const auto tensor = file.load(index);
-  if (!tensor) return fail(tensor.error());
-  auto extremes = extremes_of(tensor->view());
-  if (!extremes && !file.name(index).empty())
-    return fail(Error(extremes.error().code(), path)
-                << "tensor " << file.name(index) << " " << extremes.error().message());
-  if (!extremes) extremes.error().set_path(path);
-  return extremes;
-}
-
-Result<std::vector<NamedTensor>> ge_statistics(const TensorFile& file, const std::string& path) {
-  std::vector<Extremes> inputs;
-  std::vector<Extremes> outputs;
-  for (size_t i = 0; i < file.size(); ++i) {
-    const auto extremes = extremes_in(file, i, path);
-    if (!extremes) return fail(extremes.error());
-    (file.name(i).starts_with("input_") ? inputs : outputs).push_back(*extremes);
-  }
-  auto of_inputs = array_of(inputs);
-  if (!of_inputs) return fail(of_inputs.error());
-  auto of_outputs = array_of(outputs);
-  if (!of_outputs) return fail(of_outputs.error());
-  return std::vector<NamedTensor>{{"inputs", std::move(*of_inputs)},
-                                  {"outputs", std::move(*of_outputs)}};
-}
-
-Result<std::vector<NamedTensor>> array_statistics(const TensorFile& file, const std::string& path) {
-  const auto extremes = extremes_in(file, 0, path);
-  if (!extremes) return fail(extremes.error());
-  auto array = array_of(*extremes);
-  if (!array) return fail(array.error());
-  return std::vector<NamedTensor>{{"", std::move(*array)}};
-}
-
-}  // namespace
-
-std::optional<std::string> statistics_path(const std::string& path) {
-  const std::string_view name = name_of(path);
-  if (name.starts_with('.') || name.ends_with(kArrayStatistics)) return std::nullopt;
-  if (name.ends_with(kArray))
-    return path.substr(0, path.size() - kArray.size()) + std::string(kArrayStatistics);
-  for (const std::string_view extension : kOtherExtensions)
-    if (name.ends_with(extension)) return std::nullopt;
-  const capture::GeNameKind kind = capture::kind_of_ge_name(name);
-  if (kind != capture::GeNameKind::kDump && kind != capture::GeNameKind::kHash) return std::nullopt;
-  return path + std::string(kGeStatistics);
-}
-
-Result<void> write_statistics(const std::string& path, const std::string& target) {
-  const auto file = formats::open_tensor_file(path);
-  if (!file) return fail(file.error());
-  const bool is_array = target.ends_with(kArray);
-  if ((*file)->format() != (is_array ? "npy" : kGeFormat))
-    return fail(Error(ErrorCode::kUnsupported, path)
-                << "is left as it is: it is no " << (is_array ? "npy file" : kGeFormat));
-  const auto arrays = is_array ? array_statistics(**file, path) : ge_statistics(**file, path);
-  if (!arrays) return fail(arrays.error());
-  if (auto done = formats::write_tensor_file(
-          target, *arrays, is_array ? FileFormat::kNpy : FileFormat::kNpz, {.sync = true});
-      !done)
-    return done;
-  return sync_folder_of(target);
-}
-
 bool has_statistics(const std::string& target) {
   const auto file = formats::open_tensor_file(target);
-  if (!file || (*file)->size() != (target.ends_with(kArray) ? 1U : 2U)) return false;
-  for (size_t i = 0; i < (*file)->size(); ++i)
-    if (!(*file)->load(i)) return false;
-  return true;
+  if (!file) return false;
+  if (target.ends_with(capture::kGeExtremes)) return (*file)->format() == "GE statistics";
+  if (target.ends_with(capture::kStatisticsTable))
+    return (*file)->format() == "statistics" && (*file)->note().empty();
+  return (*file)->load(0).has_value();
 }
 
 }  // namespace ait::convert

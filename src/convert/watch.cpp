@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <map>
+#include <thread>
+#include <utility>
 
 #include "capture/listing.h"
 #include "convert/statistics.h"
@@ -13,6 +17,11 @@ namespace {
 
 // A file that is still not complete after so many passes is warned of.
 constexpr size_t kPatience = 20;
+
+// Disks write several files at once in the time of one. A folder is brought to the disk once for
+// all of them.
+constexpr size_t kWriters = 16;
+constexpr size_t kJobsAtOnce = 256;
 
 }  // namespace
 
@@ -26,53 +35,97 @@ bool StatisticsConverter::stamp_of(const std::string& path, Stamp& stamp) {
   return true;
 }
 
-Result<void> StatisticsConverter::convert(const std::string& path, const std::string& target,
-                                          const Stamp& stamp) {
-  // One that is there and is not older was made before this process was started.
-  Stamp existing;
-  if (!stamp_of(target, existing) || existing.time < stamp.time || !has_statistics(target)) {
-    if (auto done = write_statistics(path, target); !done) return done;
-    Stamp now;
-    if (stamp_of(path, now) && now != stamp) {
-      ::unlink(target.c_str());
-      return fail(Error(ErrorCode::kCorrupt, path) << "was changed while it was read");
-    }
-    ++counts_.converted;
-  }
-  return remove(path, stamp);
+bool StatisticsConverter::is_changed(const Job& job) {
+  Stamp now;
+  return stamp_of(job.path, now) && now != job.stamp;
 }
 
-Result<void> StatisticsConverter::remove(const std::string& path, const Stamp& stamp) {
-  Stamp now;
-  if (!options_.delete_source || !stamp_of(path, now)) return {};
-  if (now != stamp)
-    return fail(Error(ErrorCode::kCorrupt, path) << "was changed while it was read");
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
-    return fail(unwritable(path, "delete the file", errno));
+Result<void> StatisticsConverter::changed(const Job& job) {
+  return fail(Error(ErrorCode::kCorrupt, job.path) << "was changed while it was read");
+}
+
+// Leaves it to the caller to make the name of the new file durable and to delete the old one.
+Result<void> StatisticsConverter::convert(Job& job) {
+  // One that is there and is not older was made before this process was started.
+  Stamp existing;
+  if (stamp_of(job.target, existing) && existing.time >= job.stamp.time &&
+      has_statistics(job.target))
+    return {};
+  std::unique_lock lock(measuring_);
+  const auto statistics = Statistics::measure(job.path, job.target);
+  lock.unlock();
+  if (!statistics) return fail(statistics.error());
+  if (is_changed(job)) return changed(job);
+  if (auto done = statistics->write(job.target); !done) return done;
+  // Changed in between, it would seem older than what was made of it.
+  if (is_changed(job)) {
+    ::unlink(job.target.c_str());
+    return changed(job);
+  }
+  job.has_written = true;
+  return {};
+}
+
+Result<void> StatisticsConverter::remove(const Job& job) {
+  if (!options_.delete_source) return {};
+  if (is_changed(job)) return changed(job);
+  if (::unlink(job.path.c_str()) != 0 && errno != ENOENT)
+    return fail(unwritable(job.path, "delete the file", errno));
   ++counts_.deleted;
   return {};
 }
 
-void StatisticsConverter::visit(const std::string& path,
-                                const std::function<void(const Error&)>& warn) {
-  const auto target = statistics_path(path);
+std::optional<StatisticsConverter::Job> StatisticsConverter::job_of(const std::string& path) {
+  auto target = statistics_path(path, options_.kind);
   Stamp stamp;
-  if (!target || !stamp_of(path, stamp)) return;
+  if (!target || !stamp_of(path, stamp)) return std::nullopt;
   const auto [place, is_new] = known_.try_emplace(path);
   State& state = place->second;
   const bool is_same = !is_new && state.stamp == stamp;
   if (!is_same) state = {stamp, 0, false};
-  if (state.is_done || (options_.is_live && !is_same)) return;
-  const auto done = convert(path, *target, stamp);
-  if (done && options_.delete_source) {
+  if (state.is_done || (options_.is_live && !is_same)) return std::nullopt;
+  return Job{path, std::move(*target), stamp, false, {}};
+}
+
+// Jobs that a stop leaves undone are cut off.
+void StatisticsConverter::run(std::vector<Job>& jobs, const std::atomic<bool>& stop) {
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    while (!stop) {
+      const size_t i = next++;
+      if (i >= jobs.size()) return;
+      jobs[i].done = convert(jobs[i]);
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (size_t i = 1; i < std::min(kWriters, jobs.size()); ++i) others.emplace_back(work);
+    work();
+  }
+  jobs.resize(std::min<size_t>(next, jobs.size()));
+  std::map<std::string, Result<void>> folders;
+  for (Job& job : jobs) {
+    const std::string folder = job.target.substr(0, job.target.rfind('/'));
+    const auto [synced, is_new] = folders.try_emplace(folder);
+    if (is_new) synced->second = sync_folder(folder);
+    if (job.done) job.done = synced->second;
+    if (job.done) job.done = remove(job);
+  }
+}
+
+void StatisticsConverter::finish(const Job& job, const std::function<void(const Error&)>& warn) {
+  if (job.has_written) ++counts_.converted;
+  const auto place = known_.find(job.path);
+  if (job.done && options_.delete_source) {
     known_.erase(place);
     return;
   }
+  State& state = place->second;
   const size_t patience = options_.is_live ? kPatience : 1;
-  state.is_done = done || ++state.attempts == patience;
-  if (done || !state.is_done) return;
+  state.is_done = job.done || ++state.attempts == patience;
+  if (job.done || !state.is_done) return;
   ++counts_.left;
-  warn(done.error());
+  warn(job.done.error());
 }
 
 Result<void> StatisticsConverter::pass(const std::atomic<bool>& stop,
@@ -80,9 +133,18 @@ Result<void> StatisticsConverter::pass(const std::atomic<bool>& stop,
   if (auto root = capture::list_folder(root_); !root) return fail(root.error());
   std::vector<Error> problems;  // folders that come and go while a dump is written
   const std::string files = capture::list_files(root_, problems);
+  std::vector<Job> jobs;
+  const auto convert_them = [&] {
+    run(jobs, stop);
+    for (const Job& job : jobs) finish(job, warn);
+    jobs.clear();
+  };
   capture::each_file(files, [&](std::string_view file) {
-    if (!stop) visit(root_ + "/" + std::string(file), warn);
+    if (stop) return;
+    if (auto job = job_of(root_ + "/" + std::string(file))) jobs.push_back(std::move(*job));
+    if (jobs.size() == kJobsAtOnce) convert_them();
   });
+  if (!stop) convert_them();
   return {};
 }
 

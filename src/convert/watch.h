@@ -10,11 +10,15 @@
 // live dump, it is as it was at the pass before. The new file is on the disk under its name before the
 // old one is deleted: whenever the process is killed, one of them is there. Where both are, the next
 // pass deletes the old one, if that is asked for.
+//
+// Tensors are measured one at a time, on one core; a few threads wait for the disk meanwhile.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,7 +27,13 @@
 
 namespace ait::convert {
 
+enum class StatisticsKind : uint8_t {
+  kExtremes,  // {name}_min_max.npz for what GE dumped, {name}_min_max.npy for an .npy file
+  kTable,     // {name}_stat.csv: type, shape, maximum, minimum, mean and norm
+};
+
 struct StatisticsOptions {
+  StatisticsKind kind = StatisticsKind::kExtremes;
   bool delete_source = false;
   bool is_live = false;  // somebody may still be writing
 };
@@ -58,15 +68,29 @@ class StatisticsConverter {
     bool is_done = false;
   };
 
+  // A file that is ready, and what became of it.
+  struct Job {
+    std::string path;
+    std::string target;
+    Stamp stamp;
+    bool has_written = false;
+    Result<void> done;
+  };
+
   static bool stamp_of(const std::string& path, Stamp& stamp);
-  Result<void> convert(const std::string& path, const std::string& target, const Stamp& stamp);
-  Result<void> remove(const std::string& path, const Stamp& stamp);
-  void visit(const std::string& path, const std::function<void(const Error&)>& warn);
+  static bool is_changed(const Job& job);
+  static Result<void> changed(const Job& job);
+  std::optional<Job> job_of(const std::string& path);
+  Result<void> convert(Job& job);
+  Result<void> remove(const Job& job);
+  void run(std::vector<Job>& jobs, const std::atomic<bool>& stop);
+  void finish(const Job& job, const std::function<void(const Error&)>& warn);
 
   std::string root_;
   StatisticsOptions options_;
   StatisticsCounts counts_;
   std::unordered_map<std::string, State> known_;
+  std::mutex measuring_;
 };
 
 }  // namespace ait::convert

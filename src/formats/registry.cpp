@@ -6,6 +6,7 @@
 
 #include "formats/atb_bin.h"
 #include "formats/ge_dump.h"
+#include "formats/ge_statistics.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "formats/raw.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr std::array kFormats = {
     Format{"npy", npy::sniff, npy::open},
     Format{"torch", torch_zip::sniff, torch_zip::open},
+    Format{"GE statistics", ge_statistics::sniff, ge_statistics::open, false},
     Format{"npz", npz::sniff, npz::open},
     Format{"safetensors", safetensors::sniff, safetensors::open},
     Format{"ATB .bin", atb_bin::sniff, atb_bin::open},

@@ -1,5 +1,5 @@
-// What register_hook keeps of the tensors of one module where only statistics were asked for: a
-// line each, no data. Its predecessors write the same without the last column, and append.
+// What register_hook keeps of the tensors of one module where only statistics were asked for, and
+// `ait llm convert` of an operation: a line each, no data. Its predecessors write the same without the last column, and append.
 //
 //     NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm,File
 //     root.norm,LlamaRMSNorm,Output,0,torch.float16,"(1, 7, 64)",1.5,-1.25,0.01,3.2,output

@@ -70,12 +70,10 @@ std::optional<Tensor> load(const capture::TensorRecord& record) {
 // Of a tensor whose data were not kept.
 std::optional<Shape> described_shape(const capture::TensorRecord& record) {
   const auto file = formats::open_tensor_file(record.path);
-  for (size_t i = 0; file && i < (*file)->size(); ++i) {
-    if ((*file)->name(i) != record.member) continue;
-    auto description = (*file)->describe(i);
-    if (description) return std::move(description->shape);
-  }
-  return std::nullopt;
+  const auto index = file ? index_of(**file, record.member) : std::nullopt;
+  if (!index) return std::nullopt;
+  auto description = (*file)->describe(*index);
+  return description ? std::optional(std::move(description->shape)) : std::nullopt;
 }
 
 std::vector<float> read_row(const TensorView& view, size_t first, size_t columns) {

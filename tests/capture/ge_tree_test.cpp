@@ -5,6 +5,7 @@
 #include "capture/ge_fusion.h"
 #include "capture/ge_names.h"
 #include "capture/layout.h"
+#include "formats/write.h"
 #include "ge_builder.h"
 #include "test_files.h"
 
@@ -36,6 +37,18 @@ class GeTree : public testing::Test {
  protected:
   void dump(const std::string& folder, const std::string& file, const std::string& op_name) {
     folder_.write(folder + "/" + file, whole_dump(op_name, {{1, 2}}, {{3}}));
+  }
+  void convert(const std::string& file) {
+    const std::vector<float> extremes = {1, 2};
+    const std::vector<formats::NamedTensor> arrays = {
+        {"inputs",
+         Tensor::contiguous(nullptr, std::as_bytes(std::span(extremes)), DType::kFloat32, {1, 2})
+             .value()},
+        {"outputs",
+         Tensor::contiguous(nullptr, std::as_bytes(std::span(extremes)), DType::kFloat32, {1, 2})
+             .value()}};
+    const std::string path = (folder_.path() / file).string();
+    ASSERT_TRUE(formats::write_tensor_file(path, arrays, formats::FileFormat::kNpz));
   }
   Recording read(const std::string& below = "") {
     const std::string path = (folder_.path() / below).string();
@@ -231,6 +244,41 @@ TEST_F(GeTree, OddFilesAreLeftOutAndDamagedOnesStayToBeReported) {
   for (const Error& problem : recording.problems) problems.push_back(problem.text());
   EXPECT_THAT(problems, ElementsAre(HasSubstr("Add_1: is left out: expected a name such as"),
                                     HasSubstr("holds 1 files of statistics")));
+}
+
+TEST_F(GeTree, StatisticsStandForTheDumpsTheyWereMadeOf) {
+  folder_.write(kText, graph_text({"Add_1", "Add_2"}));
+  const std::string folder = kSession + "0/";
+  const std::string statistics = "Add.Add_1.4.6.1700000000000001_min_max.npz";
+  convert(folder + statistics);
+  dump(folder, "Add.Add_2.4.6.1700000000000002", "Add_2");
+  convert(folder + "Add.Add_2.4.6.1700000000000002_min_max.npz");  // its dump is still there
+  const Recording recording = read();
+  EXPECT_THAT(all(recording), ElementsAre("0 0 Add_1/input_0", "0 0 Add_1/output_0",
+                                          "0 0 Add_2/input_0", "0 0 Add_2/output_0"));
+  ASSERT_EQ(recording.problems.size(), 1U);
+  EXPECT_THAT(recording.problems[0].text(), HasSubstr("was converted to statistics"));
+  EXPECT_EQ(recording.record(0, 0, 0).kept, Kept::kStatistics);
+  EXPECT_THAT(recording.record(0, 0, 0).path, testing::EndsWith(statistics));
+  EXPECT_EQ(recording.record(0, 0, 2).kept, Kept::kBytes);
+}
+
+TEST_F(GeTree, TablesOfStatisticsAreBetterThanExtremesAndRoundsMayDiffer) {
+  folder_.write(kText, graph_text({"Add_1"}));
+  const std::string name = "Add.Add_1.4.6.1700000000000001";
+  convert(kSession + "0/" + name + "_min_max.npz");
+  folder_.write(kSession + "0/" + name + "_stat.csv",
+                "NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm,File\r\n"
+                "Add_1,Add,Input,0,float32,\"(2,)\",2.0,1.0,1.5,2.236068,input_0\r\n"
+                "Add_1,Add,Output,0,float32,\"(1,)\",3.0,3.0,3.0,3.0,output_0\r\n");
+  dump(kSession + "1/", name, "Add_1");
+  const Recording recording = read();
+  EXPECT_THAT(all(recording), ElementsAre("0 0 Add_1/input_0", "0 0 Add_1/output_0",
+                                          "0 1 Add_1/input_0", "0 1 Add_1/output_0"));
+  EXPECT_THAT(recording.record(0, 0, 0).path, testing::EndsWith("_stat.csv"));
+  EXPECT_EQ(recording.record(0, 0, 0).kept, Kept::kStatistics);
+  EXPECT_EQ(recording.record(0, 1, 0).kept, Kept::kBytes);
+  EXPECT_EQ(recording.slots[0].kept, Kept::kBytes);
 }
 
 TEST_F(GeTree, OfTwoFilesOfOneOperationTheLargerIsTaken) {

@@ -1,5 +1,6 @@
 """`ait llm convert`: files and folders in other formats, and dumps as statistics, held against numpy."""
 
+import csv
 import itertools
 import pathlib
 import random
@@ -241,3 +242,30 @@ class TestFormats:
         assert "is the file that is to be converted" in ait("llm", "convert", "x.npy", "./x.npy").stderr
         assert "lies inside" in ait("llm", "convert", ".", "out", "--to", "npz").stderr
         assert "is a folder" in ait("llm", "convert", ".", "--to", "npz").stderr
+
+
+def rows_in(folder):
+    """The rows of the only report, by what they are about."""
+    (path,) = folder.glob("*.csv")
+    with open(path, newline="", encoding="utf-8") as file:
+        return {row["data_id"]: row for row in csv.DictReader(file)}
+
+
+class TestComparing:
+    """tests/e2e/test_compare_ge_statistics.py has more."""
+
+    def test_fx_against_its_own_statistics(self, ait, tmp_path):
+        for name in ("golden", "mine"):
+            folder = tmp_path / name / "worldsize1_global_rank0/graph_1/0"
+            folder.mkdir(parents=True)
+            np.save(folder / "mm-aten.mm.default.OUTPUT.0.20240125031118787351.npy", array_of("float32"))
+        assert ait("llm", "convert", "--to-stats", "mine").returncode == 0  # the data say more
+        assert self.reason(ait, tmp_path / "before") == ""
+        assert ait("llm", "convert", "--to-stats", "mine", "--delete-source").returncode == 0
+        assert self.reason(ait, tmp_path / "after") == "only minimum and maximum are compared."
+
+    def reason(self, ait, out):
+        done = ait("llm", "compare", "-gp", "golden", "-mp", "mine", "-o", out)
+        assert done.returncode == 0, done.stderr
+        (row,) = rows_in(out).values()
+        return row["cmp_fail_reason"]

@@ -94,8 +94,9 @@ def parse_torchair_dump_data(dump_file: str | os.PathLike[str]) -> tuple[list[ND
     if os.fspath(dump_file).endswith(".npz"):
         tensors = load(dump_file)
         assert isinstance(tensors, dict)  # no other format is a zip archive with names
-        inputs, outputs = (list(tensors[name].numpy()) if name in tensors else [] for name in ("inputs", "outputs"))
-        return inputs, outputs
+        if "inputs" in tensors or "outputs" in tensors:  # of another kind than ait itself writes
+            inputs, outputs = (list(tensors[name].numpy()) if name in tensors else [] for name in ("inputs", "outputs"))
+            return inputs, outputs
     dump = read_dump_data(dump_file)
     return [tensor.numpy() for tensor in dump.input_data], [tensor.numpy() for tensor in dump.output_data]
 

@@ -1,14 +1,19 @@
-#include "convert/extremes.h"
+#include "metrics/extremes.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "test_files.h"
-
-namespace ait::convert {
+namespace ait::metrics {
 namespace {
+
+template <typename T>
+std::vector<T> values_of(const Tensor& tensor) {
+  std::vector<T> out(tensor.elements());
+  gather(tensor.view(), 0, out.size(), reinterpret_cast<std::byte*>(out.data()));
+  return out;
+}
 
 template <typename T>
 Extremes extremes(DType dtype, const std::vector<T>& values) {
@@ -28,9 +33,9 @@ TEST(Extremes, AreExactOfWideIntegers) {
   const int64_t low = std::numeric_limits<int64_t>::min() + 1;
   const auto found = extremes<int64_t>(DType::kInt64, {5, low, int64_t{1} << 62 | 1});
   const auto array = array_of(found);
-  EXPECT_EQ(formats::values_of<int64_t>(*array), (std::vector<int64_t>{low, int64_t{1} << 62 | 1}));
+  EXPECT_EQ(values_of<int64_t>(*array), (std::vector<int64_t>{low, int64_t{1} << 62 | 1}));
   const uint64_t high = std::numeric_limits<uint64_t>::max();
-  EXPECT_EQ(formats::values_of<uint64_t>(*array_of(extremes<uint64_t>(DType::kUInt64, {high, 7}))),
+  EXPECT_EQ(values_of<uint64_t>(*array_of(extremes<uint64_t>(DType::kUInt64, {high, 7}))),
             (std::vector<uint64_t>{7, high}));
 }
 
@@ -54,7 +59,7 @@ TEST(Extremes, OfNoElementsAreNaN) {
 TEST(Extremes, TypesThatNumpyLacksBecomeFloat32) {
   const Extremes found = extremes<uint16_t>(DType::kBFloat16, {0x3f80, 0xc000});
   EXPECT_EQ(found.dtype, DType::kFloat32);
-  EXPECT_EQ(formats::values_of<float>(*array_of(found)), (std::vector<float>{-2, 1}));
+  EXPECT_EQ(values_of<float>(*array_of(found)), (std::vector<float>{-2, 1}));
 }
 
 TEST(Extremes, ComplexNumbersHaveNone) {
@@ -79,4 +84,4 @@ TEST(Extremes, TypesArePromotedAsByNumpy) {
 }
 
 }  // namespace
-}  // namespace ait::convert
+}  // namespace ait::metrics

@@ -1,4 +1,5 @@
-// The smallest and the largest value of a tensor, as numpy gives them. Internal to this library.
+// The smallest and the largest value of a tensor, as numpy gives them and in a type of its own:
+// what is kept of a dump that was converted to statistics.
 #pragma once
 
 #include <vector>
@@ -6,7 +7,7 @@
 #include "base/error.h"
 #include "tensor/tensor.h"
 
-namespace ait::convert {
+namespace ait::metrics {
 
 struct Extremes {
   // numpy's type of the values: what it has no name for (bfloat16, 8-bit floats) counts as float32.
@@ -29,4 +30,4 @@ Result<Tensor> array_of(const std::vector<Extremes>& rows);
 // [minimum, maximum]
 Result<Tensor> array_of(const Extremes& row);
 
-}  // namespace ait::convert
+}  // namespace ait::metrics

@@ -1,4 +1,4 @@
-#include "convert/extremes.h"
+#include "metrics/extremes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "metrics/compare.h"
 #include "tensor/half.h"
 
-namespace ait::convert {
+namespace ait::metrics {
 namespace {
 
 constexpr size_t kBlockElements = 8192;
@@ -135,8 +135,8 @@ Result<Extremes> extremes_of(const TensorView& view) {
   }
   if (view.dtype == DType::kInt64) return extremes_of_integers<int64_t>(view);
   if (view.dtype == DType::kUInt64) return extremes_of_integers<uint64_t>(view);
-  const metrics::Statistics statistics = metrics::statistics(view);
-  return Extremes{numpy_type(view.dtype), statistics.minimum, statistics.maximum};
+  const Statistics all = statistics(view);
+  return Extremes{numpy_type(view.dtype), all.minimum, all.maximum};
 }
 
 DType common_type(const std::vector<Extremes>& rows) {
@@ -154,4 +154,4 @@ Result<Tensor> array_of(const std::vector<Extremes>& rows) {
 
 Result<Tensor> array_of(const Extremes& row) { return filled({row}, row.dtype, {2}); }
 
-}  // namespace ait::convert
+}  // namespace ait::metrics
