@@ -224,6 +224,21 @@ def recording():
         subprocess.run(["rm", "-rf", folder], check=True)
 
 
+def converting():
+    """Statistics of a dump while it is written at 500 MB/s, on one core."""
+    for title, folder in (("tmpfs", pathlib.Path("/dev/shm/ait-bench")), ("disk", WORK / "convert")):
+        command = [sys.executable, ROOT / "bench/convert_bench.py", folder, AIT]
+        for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+            one = json.loads(line)
+            add(
+                f"`ait llm convert --to-stats --watch`, {one['files']}, {title}, one core",
+                f"{one['per_cpu_second'] / 1e6:.0f} MB a second of CPU time; done {one['lag']:.1f} s after the last",
+                ">= 500 MB",
+                f"a dump that is written at {one['written'] / 1e6:.0f} MB/s, with half a second for each file to rest",
+            )
+        subprocess.run(["rm", "-rf", folder], check=True)
+
+
 def engine():
     """The embedded acceleration library against torch: one decoded token of a 12-layer, 768-wide llama."""
     command = [sys.executable, ROOT / "bench/engine_bench.py", WORK / "llama", ROOT / "build/bin/ait-llama"]
@@ -343,6 +358,7 @@ def main():
     many_pairs(options.pairs)
     compiled_graphs(options.pairs // 2)
     recording()
+    converting()
     matching()
     engine()
     goldens()

@@ -63,6 +63,19 @@ def npz_seeds():
     yield "zip64_and_comment", zip64.getvalue()
 
 
+def ge_statistics_seeds():
+    def saved(save, inputs, outputs):
+        out = io.BytesIO()
+        save(out, inputs=inputs, outputs=outputs)
+        return out.getvalue()
+
+    rows = np.array([[1, 2], [3, 4]], np.float32)
+    yield "rows", saved(np.savez, rows, rows[:1])
+    yield "deflated", saved(np.savez_compressed, np.asfortranarray(rows), np.array([]))
+    yield "integers", saved(np.savez, np.array([], np.int8), rows.astype(">i8"))
+    yield "three_columns", saved(np.savez, np.zeros((2, 3)), rows)
+
+
 def torch_values():
     base = torch.arange(6, dtype=torch.float32)
     yield "tensor", base[:2].clone()
@@ -436,6 +449,7 @@ def dump_tree_seeds():
 SEEDS = {
     "fuzz_npy": npy_seeds(),
     "fuzz_npz": npz_seeds(),
+    "fuzz_ge_statistics": ge_statistics_seeds(),
     "fuzz_torch_zip": torch_seeds(zipped=True),
     "fuzz_torch_legacy": torch_seeds(zipped=False),
     "fuzz_pickle": pickle_seeds(),

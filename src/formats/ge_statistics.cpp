@@ -15,6 +15,7 @@ constexpr size_t kLocalHeaderBytes = 30;
 constexpr size_t kNameLengthAt = 26;
 constexpr std::string_view kFirstMember = "inputs.npy";
 constexpr int64_t kColumns = 2;
+constexpr int64_t kMaxRows = 100'000;  // no dump has more tensors
 
 // Rows in row-major order, or nothing where it is another kind of array.
 std::optional<Tensor> rows_of(const TensorFile& file, size_t index) {
@@ -22,7 +23,8 @@ std::optional<Tensor> rows_of(const TensorFile& file, size_t index) {
   if (!array) return std::nullopt;
   const Shape& shape = array->shape();
   const bool is_empty = shape == Shape{0};
-  if (!is_empty && (shape.size() != 2 || shape[1] != kColumns)) return std::nullopt;
+  if (!is_empty && (shape.size() != 2 || shape[1] != kColumns || shape[0] > kMaxRows))
+    return std::nullopt;
   auto ordered = in_row_major_order(*array);
   if (!ordered) return std::nullopt;
   return std::move(*ordered);

@@ -16,6 +16,7 @@
 
 #include "formats/atb_bin.h"
 #include "formats/ge_dump.h"
+#include "formats/ge_statistics.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "formats/registry.h"
@@ -202,6 +203,7 @@ const std::map<std::string, fuzz::Opener> kFuzzedReaders = {
     {"fuzz_atb_bin", atb_bin::open},
     {"fuzz_ge_dump", ge_dump::open},
     {"fuzz_npy", npy::open},
+    {"fuzz_ge_statistics", ge_statistics::open},
     {"fuzz_npz", npz::open},
     {"fuzz_safetensors", safetensors::open},
     {"fuzz_statistics_csv", statistics_csv::open},

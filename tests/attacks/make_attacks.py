@@ -18,6 +18,7 @@ import pathlib
 from atb_bin_attacks import atb_bin_attacks
 from attack_list import COLUMNS, attacks
 from ge_dump_attacks import ge_dump_attacks
+from ge_statistics_attacks import ge_statistics_attacks
 from npy_attacks import npy_attacks
 from npz_attacks import npz_attacks
 from raw_attacks import attacks_on_all, raw_attacks
@@ -39,6 +40,7 @@ def main():
         atb_bin_attacks,
         statistics_csv_attacks,
         ge_dump_attacks,
+        ge_statistics_attacks,
         rows_attacks,
         raw_attacks,
         attacks_on_all,

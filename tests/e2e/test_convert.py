@@ -57,6 +57,40 @@ def files_in(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
+WRITTEN_FILES = 240
+
+
+def written(folder):
+    """Where the process below puts each array."""
+    for i in range(WRITTEN_FILES):
+        array = np.random.default_rng(i).normal(size=500 + 40 * i).astype(np.float32)
+        name = f"{i}.npy" if i % 2 else f"Add.Add_{i}.1.2.{i:016d}"
+        yield folder / str(i // 30) / name, array
+
+
+WRITER = f"""
+import io, pathlib, random, sys, time
+sys.path[:0] = {[str(pathlib.Path(__file__).parent), str(pathlib.Path(ge_files.__file__).parent)]}
+import ge_files, numpy as np
+from test_convert import written
+generator = random.Random(5)
+for path, array in written(pathlib.Path(sys.argv[1])):
+    content = io.BytesIO()
+    np.save(content, array)
+    content.seek(0)
+    if path.suffix != ".npy":
+        stored = [ge_files.as_stored(array)]
+        content = io.BytesIO(ge_files.encode("Add", stored, stored))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "wb") as file:
+        while piece := content.read(generator.randrange(1, 20000)):
+            file.write(piece)
+            file.flush()
+            if generator.random() < 0.05:
+                time.sleep(generator.random())
+"""
+
+
 class TestStatistics:
     @pytest.mark.parametrize("kind", KINDS)
     def test_npy(self, ait, tmp_path, kind):
@@ -173,6 +207,24 @@ class TestWatching:
                 assert first + 1500 >= len(content) or files_in(tmp_path) == [NAME]
         self.wait_for(lambda: files_in(tmp_path) == [f"{NAME}_min_max.npz"])
         assert np.load(tmp_path / f"{NAME}_min_max.npz")["inputs"].tolist() == [[0, 999]]
+
+    def test_a_tree_that_another_process_is_writing(self, watch, tmp_path):
+        """In pieces, into folders that come up, GE and FX: each file is converted once, when it is complete."""
+        process = watch()
+        subprocess.run([sys.executable, "-c", WRITER, tmp_path / "dump"], check=True, timeout=120)
+        arrays = dict(written(tmp_path / "dump"))
+        self.wait_for(lambda: not [path for path in arrays if path.exists()])
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=30)
+        assert output == f"{len(arrays)} files converted to statistics, {len(arrays)} originals deleted\n"
+        assert errors == ""
+        for path, array in arrays.items():
+            if path.suffix == ".npy":
+                assert np.load(path.with_name(f"{path.stem}_min_max.npy")).tolist() == extremes(array)
+            else:
+                with np.load(f"{path}_min_max.npz") as made:
+                    assert made["inputs"].tolist() == made["outputs"].tolist() == [extremes(array)]
+        assert len(files_in(tmp_path / "dump")) == len(arrays)
 
     def test_killed_at_any_point_it_loses_nothing(self, watch, tmp_path):
         generator = random.Random(7)

@@ -106,7 +106,8 @@ class TestStatisticsScript:
         def run_script(folder):
             path = os.pathsep.join([str(REPOSITORY / "python/compat"), *filter(None, sys.path)])
             process = subprocess.Popen(
-                [sys.executable, "-u", script, folder],
+                [sys.executable, "-u", "convert.py", folder.name],
+                cwd=tmp_path,
                 env={**os.environ, "PYTHONPATH": path},
                 stdout=subprocess.PIPE,
                 text=True,
@@ -134,9 +135,10 @@ class TestStatisticsScript:
             assert statistics["outputs"].tolist() == [[7, 7]]
         assert len([path for path in folder.rglob("*") if path.is_file()]) == 2
 
-    def test_fx(self, converted, tmp_path, run):
-        folder = tmp_path / "data_dump"
-        write_fx([[run]], folder, "B")
+    @pytest.mark.parametrize(("name", "layout"), [("msit_fx_dump", "A"), ("data_dump", "B")])
+    def test_fx(self, converted, tmp_path, run, name, layout):
+        folder = tmp_path / name
+        write_fx([[run]], folder, layout)
         arrays = {path: np.load(path) for path in folder.rglob("*.npy")}
         assert len(converted(folder)) == len(arrays) > 100
         for path, array in arrays.items():
