@@ -149,6 +149,10 @@ def test_a_compiled_model_is_recorded_node_by_node(name, tmp_path):
 
     found = graphs(tree(tmp_path))
     assert len(found) == len(seen.graphs) >= 2, "prompt and words are graphs of their own"
+    numbers = tree(tmp_path)
+    for name in {graph for graph, _ in numbers}:  # tokens count the calls of each graph
+        tokens = [token for graph, token in numbers if graph == name]
+        assert sorted(tokens) == list(range(len(tokens)))
     for calls, expected in zip(found, seen.graphs):
         assert len(calls) == len(expected)
         for call, nodes in zip(calls, expected):
@@ -270,31 +274,43 @@ def test_another_backend_runs_beside_and_gives_the_result(tmp_path):
 
 
 def test_a_wrong_decomposition_is_the_first_node_that_differs(tmp_path):
-    def wrong(graph, inputs):
-        """An other backend whose relu is a leaky one."""
-        for node in graph.graph.nodes:
-            if node.op == "call_method" and node.target == "relu":
-                node.op, node.target, node.kwargs = (
-                    "call_function",
-                    torch.nn.functional.leaky_relu,
-                    {"negative_slope": 0.1},
-                )
-        graph.recompile()
-        return ait_llm.dump.fx_backend(str(tmp_path / "my"))(graph, inputs)
+    """Of a llama: SiLU in parts, once with a factor that is off. Comparing the two dumps finds the part."""
 
-    torch.manual_seed(1)
-    model, x = Small(), torch.randn(3, 4)
-    call(model, ait_llm.dump.fx_backend(str(tmp_path / "golden")), x)
-    torch._dynamo.reset()
-    call(model, wrong, x)
-    ((golden,),) = graphs(tree(tmp_path / "golden"))
-    ((mine,),) = graphs(tree(tmp_path / "my"))
-    assert np.array_equal(
-        golden["addmm", "aten.addmm.default", "OUTPUT", "0"], mine["addmm", "aten.addmm.default", "OUTPUT", "0"]
-    )
-    assert not np.array_equal(
-        golden["cat", "aten.cat.default", "OUTPUT", "0"], mine["cat", "aten.cat.default", "OUTPUT", "0"]
-    )
+    def decomposing(factor, folder):
+        recording = ait_llm.dump.fx_backend(str(tmp_path / folder))
+
+        def silu(x, inplace=False):
+            return x * torch.sigmoid(x * factor)
+
+        def backend(graph, inputs):
+            found = [node for node in graph.graph.nodes if node.target is torch.nn.functional.silu]
+            assert found
+            for node in found:
+                node.target = silu
+            graph.recompile()
+            return recording(graph, inputs)
+
+        return backend
+
+    model, inputs = torch_models.build("llama")
+    for factor, folder in ((1.0, "golden"), (1.01, "my")):
+        torch._dynamo.reset()
+        generate(torch.compile(model, backend=decomposing(factor, folder)), inputs, 1)
+    golden = graphs(tree(tmp_path / "golden"))[0][0]
+    sigmoid = golden["sigmoid", "aten.sigmoid.default", "INPUT", "0"]
+    (part,) = {
+        node
+        for (node, target, kind, _), data in golden.items()
+        if (target, kind) == ("aten.mul.Tensor", "OUTPUT") and np.array_equal(data, sigmoid)
+    }
+    rows = list(ait_llm.compare_runs(tmp_path / "golden/msit_fx_dump", tmp_path / "my/msit_fx_dump"))
+    assert not any(row.golden.is_missing or row.actual.is_missing for row in rows), "both have the same nodes"
+    assert {row.reason for row in rows if row.comparison is None} <= {"data is empty."}
+    wrong = [row for row in rows if row.comparison is not None and not row.comparison.identical]
+    # The factor itself, and what it makes of the product.
+    assert [row.golden.operation.split("/")[-1] for row in wrong[:2]] == [part, part]
+    assert [row.subject.tensor for row in wrong[:2]] == ["input_1", "output_0"]
+    assert wrong[0].token == "0"
 
 
 def test_a_folder_that_cannot_be_written_costs_the_recording_only(tmp_path, caplog):
