@@ -450,6 +450,15 @@ def note_round(number: int, wanted: bool) -> None:
 def note_end() -> None:
     """Everything that was announced has been dealt with."""
 
+class ObjectFile:
+    """A JSON object in a file that grows by members and is whole after each of them."""
+
+    @staticmethod
+    def create(path: bytes) -> ObjectFile | None:
+        """Makes the file with an object without members. None where the name is taken."""
+    def add(self, member: bytes) -> None:
+        """A key, a colon and a value."""
+
 class Ear:
     """Hears of the calls of a function of Python, seen by nobody.
 

@@ -10,6 +10,7 @@
 #include "golden.h"
 #include "graph.h"
 #include "measure.h"
+#include "object_file.h"
 #include "operand.h"
 #include "recorder.h"
 #include "row.h"
@@ -31,5 +32,6 @@ NB_MODULE(_native, module) {
   ait::python::bind_row(module);
   ait::python::bind_rows(module);
   ait::python::bind_recorder(module);
+  ait::python::bind_object_file(module);
   ait::python::bind_ear(module);
 }
