@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable
 import torch
 from torch.overrides import TorchFunctionMode
 
-from ait_llm.dump.torch_dump.listening import is_compiling
+from ait_llm.dump.torch_dump.hindrance import is_compiling
 from ait_llm.dump.torch_dump.selection import Selection, api_name
 
 if TYPE_CHECKING:

@@ -9,22 +9,19 @@ table here, by the identity of the module. While torch traces, exports or compil
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import weakref
-from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
 from ait_llm import _native
-from ait_llm.dump.torch_dump.manifest import EXPORTED, FX_TRACED, JIT_TRACED
+from ait_llm.dump.torch_dump.hindrance import COMPILED, hide_from_compile, hindrance, set_tracing_state
+from ait_llm.dump.torch_dump.manifest import JIT_TRACED
 from ait_llm.dump.torch_dump.module_tree import ROOT
 
 if TYPE_CHECKING:
     from ait_llm.dump.torch_dump.session import Session
-
-COMPILED = "called by what torch.compile runs"
 
 
 class Tap:
@@ -88,10 +85,10 @@ def _begin(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], outermost: bool
 ) -> tuple[Tap, ...] | None:
     """Before a call. Returns those who are to be told of its end, if any."""
-    hindrance = _hindrance()
-    if hindrance is not None:
-        if hindrance is not COMPILED:
-            _pass_by(module, hindrance)
+    reason = hindrance()
+    if reason is not None:
+        if reason is not COMPILED:
+            _pass_by(module, reason)
         return None
     if outermost and _state.newcomer is not None:
         _state.newcomer(module)
@@ -113,7 +110,7 @@ def _end(taps: tuple[Tap, ...], output: Any, raised: bool) -> None:
 def _pass_by(module: torch.nn.Module, reason: str) -> None:
     """Nobody listens to this call, for that reason."""
     tracing = torch._C._get_tracing_state()
-    _set_tracing_state(None)  # or a question about a tensor's shape gets into the traced graph
+    set_tracing_state(None)  # or a question about a tensor's shape gets into the traced graph
     try:
         # A manifest is to say it. torch.fx and torch.export, unlike torch.jit, do not call the model that they look at.
         if reason is JIT_TRACED and _state.newcomer is not None:
@@ -121,49 +118,8 @@ def _pass_by(module: torch.nn.Module, reason: str) -> None:
         for tap in taps_of(module):
             tap.session.pass_by(tap, reason)
     finally:
-        _set_tracing_state(tracing)
+        set_tracing_state(tracing)
 
 
-# Hindrances
-
-
-def _hindrance() -> str | None:
-    """Why a call may not be listened to right now."""
-    if _running_compiled() is not None:
-        return COMPILED
-    if is_compiling():
-        return EXPORTED
-    if torch._C._get_tracing_state() is not None:
-        return JIT_TRACED
-    if getattr(sys.modules.get("torch.fx._symbolic_trace"), "_is_fx_tracing_flag", False):
-        return FX_TRACED
-    return None
-
-
-# The part of torch.compile that is there before anybody asks for the rest of it.
-_dynamo: Any = sys.modules.get("torch._C._dynamo.eval_frame")
-
-
-def _frame_callback() -> Any:
-    if not hasattr(_dynamo, "set_eval_frame"):
-        return None
-    callback = _dynamo.set_eval_frame(None)
-    _dynamo.set_eval_frame(callback)
-    return callback
-
-
-def _hide_from_compile(code: CodeType) -> None:
-    """torch.compile runs such code as it is."""
-    if hasattr(_dynamo, "set_code_exec_strategy"):
-        action = _dynamo._FrameAction
-        _dynamo.set_code_exec_strategy(code, _dynamo._FrameExecStrategy(action.SKIP, action.DEFAULT))
-    elif hasattr(_dynamo, "skip_code"):
-        _dynamo.skip_code(code)
-
-
-_set_tracing_state: Callable[[Any], None] = vars(torch._C)["_set_tracing_state"]  # which its stub lacks
-is_compiling: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is_compiling", bool)
-_running_compiled: Callable[[], Any] = getattr(_dynamo, "get_eval_frame_callback", _frame_callback)
-for _function in (_begin, _hindrance, _frame_callback):
-    _hide_from_compile(_function.__code__)
+hide_from_compile(_begin.__code__)
 _ear = _native.Ear(torch.nn.Module._call_impl, _begin, _end)
