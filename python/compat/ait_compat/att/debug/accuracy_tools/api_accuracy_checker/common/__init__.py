@@ -1,0 +1,1 @@
+"""Where older scripts look for the configuration."""

@@ -1,0 +1,1 @@
+"""The two scripts that run recorded APIs again."""
