@@ -10,6 +10,7 @@
   entry(errcheck) \
   entry(opcheck) \
   entry(convert) \
+  entry(api_dump) \
   entry(show) \
   entry(demo) \
   entry(doctor)
@@ -30,6 +31,10 @@ Registry all_commands() {
       {"llm",
        "Large language models:",
        {"llm compare -gp golden.npy -mp actual.npy", "llm dump --exec \"bash run.sh\" -o out"}},
+      {"api",
+       "Pre-check of the torch functions that a training calls:",
+       {"api dump --exec \"python train.py\"",
+        "api check -forward forward_info_4711.json -backward backward_info_4711.json"}},
       {"debug", "On-line comparison with labels", {"debug compare aclcmp --exec \"bash run.sh\""}},
       {"debug compare",
        "Compare while a script runs",

@@ -74,7 +74,8 @@ void remove_probe_settings(launch::Environment& environment) {
                            "AIT_TORCH_TENSOR_PART",
                            "AIT_TORCH_DEVICE_ID",
                            "AIT_FX_DUMP_PATH",
-                           "AIT_FX_TOKEN_RANGE"})
+                           "AIT_FX_TOKEN_RANGE",
+                           "AIT_API_DUMP_PATH"})
     environment.remove(name);
 }
 

@@ -167,12 +167,16 @@ class Control:
                 f"ait_llm: {files.calls} calls of torch APIs are recorded in {files.path(FORWARD)}; next:\n"
                 f"  ait api check -forward {files.path(FORWARD)} -backward {files.path(BACKWARD)}"
             )
-        elif self._config.enable_dataloader:
+        elif self._is_expected():
             say(
                 f"ait_llm: no call of a torch API is recorded, because iteration {min(self._config.targets)} did not "
-                f"begin: data loaders fetched {self.fetches} batches. Give a smaller target_iter, or call "
+                f"begin: {self.fetches} began. Give a smaller target_iter, or call "
                 'set_dump_switch("ON") in the loop of the training'
             )
+
+    def _is_expected(self) -> bool:
+        """Whether somebody is told that nothing is recorded."""
+        return self._config.enable_dataloader
 
 
 control = Control(config)

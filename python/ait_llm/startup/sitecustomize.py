@@ -1,4 +1,4 @@
-"""Records the torch models of a script that knows nothing of it.
+"""Records the torch models of a script that knows nothing of it, or the functions of torch that it calls.
 
 Put the folder of this file first on PYTHONPATH and say what to record; `ait llm dump --probe torch` does both. Python
 imports this module when it starts, before the script. It waits until the script imports torch, and a script that never
@@ -21,6 +21,14 @@ called for it; see docs/torch_dump.md.
                            the script's torch.compile; see docs/torchair.md
     AIT_FX_TOKEN_RANGE     calls of each graph to record, as AIT_TORCH_TOKEN_RANGE
 
+`ait api dump` has the calls of torch's functions in one iteration recorded instead; see docs/api-check.md.
+
+    AIT_API_DUMP_PATH      the folder for forward_info_{pid}.json and its like; without it nothing is recorded
+    AIT_API_ITERATION      the iteration, from 0; default 1. Several: "1,3"
+    AIT_API_REAL_DATA      1: the tensors themselves
+    AIT_API_LIST           "all" (default) or "att": the older tool's names
+    AIT_API_KEEP_GOING     1: the script runs on behind the iteration
+
 A sitecustomize that would have been imported without this one is imported, too. Whatever goes wrong here is one line on
 stderr, and the script runs on. Nothing here may need a newer Python than the script's.
 """
@@ -33,7 +41,8 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 def _say(words):
     try:
-        sys.stderr.write("ait: torch models of this process are not recorded: %s\n" % (words,))
+        what = "torch models" if os.environ.get("AIT_TORCH_DUMP_PATH") else "calls of torch"
+        sys.stderr.write("ait: %s of this process are not recorded: %s\n" % (what, words))
         sys.stderr.flush()
     except Exception:  # stderr is closed, say
         pass
@@ -83,6 +92,12 @@ def _start_fx():
     from ait_llm.dump import fx_probe
 
     fx_probe.start(os.environ)
+
+
+def _start_api():
+    from ait_llm.api_check import zero_edit
+
+    zero_edit.start(os.environ)
 
 
 def _watch_for(name, start):
@@ -148,4 +163,6 @@ if os.environ.get("AIT_TORCH_DUMP_PATH"):
     _watch_for("torch", _start_torch)
 if os.environ.get("AIT_FX_DUMP_PATH"):
     _watch_for("torch._dynamo.eval_frame", _start_fx)
+if os.environ.get("AIT_API_DUMP_PATH"):
+    _watch_for("torch", _start_api)
 _import_the_other()

@@ -1,0 +1,101 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/command.h"
+#include "cli/common_options.h"
+#include "cli/process_io.h"
+#include "dump/api_dump.h"
+#include "dump/texts.h"
+
+namespace ait::cli {
+namespace {
+
+std::string summary(const dump::ApiDump& dump) {
+  std::string out = "\n";
+  for (const std::string& path : dump.forward_files)
+    out += fmt::format("Recorded: {}\n", dump::shell_word(path));
+  out += fmt::format("The command {}.\n", dump::end_text(dump.child));
+  if (dump.forward_files.empty())
+    return out +
+           "Nothing was recorded: no process of the command imported torch and came as far as the "
+           "iteration.\nNext: try an earlier one with --iteration, or see what this machine has "
+           "with: ait doctor\n";
+  std::string backward = dump.forward_files.front();
+  constexpr std::string_view kForward = "forward_info_";
+  backward.replace(backward.rfind(kForward), kForward.size(), "backward_info_");
+  return out + fmt::format("Next: ait api check -forward {} -backward {}\n",
+                           dump::shell_word(dump.forward_files.front()),
+                           dump::shell_word(backward));
+}
+
+class ApiDumpCommand : public CommandOf<dump::ApiDumpOptions> {
+ public:
+  void add_options(OptionSet& set) override {
+    add_exec(set, exec_);
+    set.group("What");
+    set.add_list("--iteration", iterations_, "N...",
+                 "the iteration to record, from 0, or several as 1,3; an\n"
+                 "iteration begins with what a data loader fetches, or where\n"
+                 "there is none with a step of the optimizer; 1 if not given");
+    set.add_flag("--real-data", options_.real_data,
+                 "store the tensors themselves, not only their extremes");
+    set.add_choice("--api-list", list_, {"all", "att"}, "LIST",
+                   "all functions that torch lets others override, or the older\n"
+                   "tool's 977; all if not given");
+    set.add_flag("--keep-going", options_.keep_going,
+                 "let the command run on behind the iteration; it is ended\n"
+                 "there, with status 0, if not given");
+    set.group("Output");
+    set.add_option("-o,--output", options_.output, "DIR",
+                   "folder for forward_info_{pid}.json, backward_info_{pid}.json\n"
+                   "and stack_info_{pid}.json; the current one if not given");
+  }
+
+  Result<void> understand() override {
+    auto words = understand_exec(exec_);
+    if (!words) return fail(words.error());
+    options_.command = std::move(*words);
+    options_.old_list = list_ == "att";
+    const auto numbers = list_items(iterations_);
+    if (numbers.empty()) return {};
+    options_.iterations.clear();
+    for (const std::string& number : numbers) {
+      if (number.size() > kMaxDigits ||
+          !std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; }))
+        return fail(Error(ErrorCode::kUsage)
+                    << "--iteration takes numbers from 0, as 1 or 1,3, not " << printable(number));
+      options_.iterations += (options_.iterations.empty() ? "" : ",") + number;
+    }
+    return {};
+  }
+
+  int run() override {
+    const GracefulStop stop;  // what the command is stopped with may come twice
+    const auto dump = dump::record_apis(options_, launch::Output::kInherited);
+    if (!dump) return report_error(dump.error());
+    print(summary(*dump));
+    return dump->child.status();
+  }
+
+ private:
+  static constexpr size_t kMaxDigits = 9;
+
+  std::string exec_;
+  std::vector<std::string> iterations_;
+  std::string list_ = "all";
+};
+
+}  // namespace
+
+CommandEntry api_dump_command() {
+  return {"api dump",
+          "Record the calls of torch's functions in one iteration of a training",
+          {"--exec \"CMD\" [options]",
+           {"api dump --exec \"python train.py\"",
+            "api dump --exec \"torchrun --nproc-per-node 2 train.py\" --iteration 3 -o out"},
+           kExecExitStatus},
+          &make_command<ApiDumpCommand>};
+}
+
+}  // namespace ait::cli
