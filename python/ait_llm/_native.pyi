@@ -450,6 +450,59 @@ def note_round(number: int, wanted: bool) -> None:
 def note_end() -> None:
     """Everything that was announced has been dealt with."""
 
+def draw_reals(
+    address: int, dtype: str, elements: int, low: float, high: float, seed: int, key: str, tensor: int
+) -> bool:
+    """Fills the memory evenly over the range, the same on every machine. False: not for this type, as the next two."""
+
+def draw_either(
+    address: int, dtype: str, elements: int, low: float, high: float, seed: int, key: str, tensor: int
+) -> bool: ...
+def draw_integers(
+    address: int, dtype: str, elements: int, low: int, high: int, seed: int, key: str, tensor: int
+) -> bool: ...
+def draw_mask(address: int, elements: int, true_count: int, seed: int, key: str, tensor: int) -> None: ...
+
+class ApiOutput:
+    """One output of a function of torch, judged by the older tool's rule and by what rounding explains."""
+
+    name: str
+    passes: bool
+    within: bool
+    message: str
+    @property
+    def wants_moved(self) -> bool:
+        """Not within; but what the inputs' own roundings do may explain it."""
+    @property
+    def roundings(self) -> float: ...
+    @property
+    def limit(self) -> float: ...
+    def texts(self) -> list[str]:
+        """The cells of its line in accuracy_checking_details.csv."""
+
+def judge_tensors(
+    function: str, backward: bool, bench: Operand, device: Operand, raw_bench: bool, moved: Operand | None
+) -> ApiOutput:
+    """`moved` is the benchmark's result for inputs that are off by one rounding."""
+
+def judge_values(type: str, equal: bool, message: str) -> ApiOutput: ...
+def judge_mismatch(bench_type: str, device_type: str, message: str) -> ApiOutput: ...
+def judge_dropout(
+    p: float, scaled: bool, groups: int, input: Operand, bench: Operand, device: Operand
+) -> ApiOutput: ...
+
+class CsvLines:
+    """A csv that grows by whole lines."""
+
+    def __init__(self, path: bytes, is_new: bool) -> None: ...
+    def append(self, cells: Sequence[str]) -> None: ...
+
+def api_result_header() -> list[str]: ...
+def api_output_header() -> list[str]: ...
+def api_result_texts(
+    name: str, forward: str, backward: str, message: str, forward_within: str, backward_within: str
+) -> list[str]: ...
+
 class ObjectFile:
     """A JSON object in a file that grows by members and is whole after each of them."""
 

@@ -4,6 +4,7 @@
 // exceptions (errors.h), tensors are Operands (operand.h).
 #include <nanobind/nanobind.h>
 
+#include "api_check.h"
 #include "ear.h"
 #include "errors.h"
 #include "files.h"
@@ -34,4 +35,5 @@ NB_MODULE(_native, module) {
   ait::python::bind_recorder(module);
   ait::python::bind_object_file(module);
   ait::python::bind_ear(module);
+  ait::python::bind_api_check(module);
 }

@@ -16,8 +16,10 @@ struct Text {
     switch (style) {
       case NumberStyle::kTenDecimals:
         return ten_decimals_text(number);
+      case NumberStyle::kFourteenDecimals:
+        return fixed_decimals_text(number, 14);
       case NumberStyle::kSixteenDecimals:
-        return sixteen_decimals_text(number);
+        return fixed_decimals_text(number, 16);
       default:
         return number_text(number);
     }

@@ -27,7 +27,7 @@ namespace ait::report {
 using Cell = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string,
                           std::vector<int64_t>>;
 
-enum class NumberStyle : uint8_t { kShort, kTenDecimals, kSixteenDecimals };
+enum class NumberStyle : uint8_t { kShort, kTenDecimals, kFourteenDecimals, kSixteenDecimals };
 
 // As csv and tables show it: "" for nothing, True and False, "[1, 13, 4096]" for a shape.
 std::string cell_text(const Cell& cell, NumberStyle style = NumberStyle::kShort);

@@ -75,10 +75,10 @@ std::string ten_decimals_text(double value) {
   return python_text(std::strtod(buffer.data(), nullptr));
 }
 
-std::string sixteen_decimals_text(double value) {
+std::string fixed_decimals_text(double value, int decimals) {
   if (!std::isfinite(value)) return number_text(value);
   char text[400];  // the largest double has 309 digits
-  const int length = std::snprintf(text, sizeof text, "%.16f", value);
+  const int length = std::snprintf(text, sizeof text, "%.*f", decimals, value);
   return {text, static_cast<size_t>(length)};
 }
 

@@ -30,7 +30,7 @@ std::string double_text(double value);
 // Rounded to 10 decimals, without trailing zeros: the spelling of cosine_similarity.
 std::string ten_decimals_text(double value);
 
-// With all of 16 decimals: the spelling of the rates and errors of checks of single operators.
-std::string sixteen_decimals_text(double value);
+// With all of so many decimals: the spelling of the rates and errors of checks of single operators.
+std::string fixed_decimals_text(double value, int decimals);
 
 }  // namespace ait::report

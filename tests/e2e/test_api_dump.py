@@ -91,7 +91,7 @@ DOCUMENTED = {
     ),
     "config": (
         "from api_accuracy_checker.dump import msCheckerConfig\n"
-        'msCheckerConfig.update_config(dump_path="my/dump/path", real_data=True, enable_dataloader=True, target_iter=1)',
+        'msCheckerConfig.update_config(dump_path="my/dump/path", real_data=True, enable_dataloader=True, target_iter=1)',  # noqa: E501
         LOADER,
         "pass",
     ),
