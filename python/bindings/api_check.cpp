@@ -61,9 +61,9 @@ Output judge_tensors(const std::string& function, bool backward, const Operand& 
   const nb::gil_scoped_release unlocked;
   std::optional<TensorView> moved_view;
   if (moved != nullptr) moved_view = moved->view();
-  return api_check::judge_tensors({function, backward ? Direction::kBackward : Direction::kForward},
-                                  bench.view(), device.view(),
-                                  {raw_bench, moved_view ? &*moved_view : nullptr});
+  return api_check::judge_tensors(
+      {function, backward ? Direction::kBackward : Direction::kForward}, bench.view(),
+      device.view(), {.raw_bench = raw_bench, .moved = moved_view ? &*moved_view : nullptr});
 }
 
 void bind_drawing(nb::module_& module) {
@@ -123,6 +123,7 @@ void bind_judging(nb::module_& module) {
       .def_ro("wants_moved", &Output::wants_moved)
       .def_rw("message", &Output::message)
       .def_prop_ro("roundings", [](const Output& self) { return self.difference.roundings; })
+      .def_prop_ro("typical", [](const Output& self) { return self.difference.typical; })
       .def_ro("limit", &Output::limit)
       .def("texts", &tables::api_output_texts);
   module.def("judge_tensors", &judge_tensors, "function"_a, "backward"_a, "bench"_a, "device"_a,

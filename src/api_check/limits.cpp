@@ -66,7 +66,7 @@ struct Limit {
   double full;
   double narrow;
 };
-constexpr std::array<Limit, 5> kLimits = {{{0, 0}, {2, 2}, {16, 2}, {64, 4}, {64, 16}}};
+constexpr std::array<Limit, 5> kLimits = {{{0, 0}, {4, 4}, {16, 4}, {128, 8}, {128, 16}}};
 
 bool has_word(std::string_view list, std::string_view word) {
   return list.find(" " + std::string(word) + " ") != std::string_view::npos;
@@ -90,6 +90,10 @@ Kind kind_of(std::string_view name) {
   if (has_word(kRounded, name)) return Kind::kRounded;
   if (has_word(kFunction, name)) return Kind::kFunction;
   return has_word(kProduct, name) ? Kind::kProduct : Kind::kComposite;
+}
+
+bool adds_up(std::string_view name, Direction direction) {
+  return direction == Direction::kBackward || kind_of(name) >= Kind::kProduct;
 }
 
 double limit_of(std::string_view name, Direction direction, DType dtype) {

@@ -64,16 +64,15 @@ class Chunk {
       const size_t count = std::min(kBlock, end - at);
       metrics::read_elements(bench, at, count, bench_);
       metrics::read_elements(device, at, count, device_);
-      if (options_.moved != nullptr) {
-        metrics::read_elements(*options_.moved, at, count, moved_);
-        find_units(count);
-      }
+      if (options_.moved != nullptr) metrics::read_elements(*options_.moved, at, count, moved_);
+      find_units(count);
       for (size_t i = 0; i < count; ++i) look_at(i, at + i);
     }
   }
 
   Sums sums;
   Difference found;
+  double squares = 0;  // of roundings
 
  private:
   void look_at(size_t i, size_t place) {
@@ -97,8 +96,10 @@ class Chunk {
     const double relative = absolute == 0 ? 0 : absolute / std::abs(n == 0 ? b + epsilon_ : b);
     count(absolute, relative);
     if (n != rounded) {
-      const double unit = half_step(dtype_, exact) + (options_.moved != nullptr ? units_[i] : 0);
-      keep_worst(std::abs(n - exact) / unit, place, exact, n);
+      const double unit = half_step(dtype_, exact) + units_[i / kWindow];
+      const double roundings = std::abs(n - exact) / unit;
+      squares += roundings * roundings;
+      keep_worst(roundings, place, exact, n);
     }
   }
 
@@ -126,23 +127,32 @@ class Chunk {
     found.worst_device = device;
   }
 
-  // What the roundings of the inputs do to each element, as the root of the mean square around it.
+  // What a rounding of the inputs does to the elements of each window, and one of themselves: as the
+  // root of the mean square.
   void find_units(size_t count) {
-    units_.resize(kBlock);
-    for (size_t from = 0; from < count; from += kWindow) {
-      const size_t to = std::min(count, from + kWindow);
-      double squares = 0;
-      size_t finite = 0;
-      for (size_t i = from; i < to; ++i) {
-        const double move = moved_[i] - bench_[i];
-        if (!std::isfinite(move)) continue;
-        squares += move * move;
-        ++finite;
-      }
-      const double unit = finite == 0 ? 0 : std::sqrt(squares / static_cast<double>(finite));
-      std::fill(units_.begin() + static_cast<ptrdiff_t>(from),
-                units_.begin() + static_cast<ptrdiff_t>(to), unit);
+    units_.assign((count + kWindow - 1) / kWindow, 0);
+    for (size_t window = 0; window < units_.size(); ++window) {
+      const size_t from = window * kWindow, to = std::min(count, from + kWindow);
+      double unit = 0;
+      if (options_.neighbours)
+        unit = half_step(dtype_, mean_square(from, to, [&](size_t i) { return bench_[i]; }));
+      if (options_.moved != nullptr)
+        unit += mean_square(from, to, [&](size_t i) { return moved_[i] - bench_[i]; });
+      units_[window] = unit;
     }
+  }
+
+  template <typename Value>
+  static double mean_square(size_t from, size_t to, Value value) {
+    double sum = 0;
+    size_t finite = 0;
+    for (size_t i = from; i < to; ++i) {
+      const double each = value(i);
+      if (!std::isfinite(each)) continue;
+      sum += each * each;
+      ++finite;
+    }
+    return finite == 0 ? 0 : std::sqrt(sum / static_cast<double>(finite));
   }
 
   const DType dtype_;
@@ -151,7 +161,7 @@ class Chunk {
   std::vector<double> bench_;
   std::vector<double> device_;
   std::vector<double> moved_;
-  std::vector<double> units_;
+  std::vector<double> units_;  // of each window
 };
 
 void add(Difference& total, const Difference& part) {
@@ -214,7 +224,9 @@ Difference measure(const TensorView& bench, const TensorView& device,
   Difference out;
   out.elements = elements;
   Sums sums;
+  double squares = 0;
   for (const Chunk& part : parts) {
+    squares += part.squares;
     add(out, part.found);
     sums.product += part.sums.product;
     sums.bench += part.sums.bench;
@@ -224,6 +236,7 @@ Difference measure(const TensorView& bench, const TensorView& device,
     sums.device_peak = std::max(sums.device_peak, part.sums.device_peak);
   }
   finish_cosine(bench, device, sums, out);
+  out.typical = elements == 0 ? 0 : std::sqrt(squares / static_cast<double>(elements));
   return out;
 }
 

@@ -22,8 +22,10 @@ inline constexpr std::array<double, 3> kThresholds = {0.01, 0.001, 0.0001};
 struct MeasureOptions {
   // Hold the device's result against the benchmark as it is, not as the device's type can say it.
   bool raw_bench = false;
+  // An element's unit is also a rounding of the elements around it, not only of itself.
+  bool neighbours = false;
   // The benchmark's result for inputs that are off by one rounding each. Where it is given, an
-  // element's unit is what that does to the elements around it, and one rounding of itself.
+  // element's unit is also what that does to the elements around it.
   const TensorView* moved = nullptr;
 };
 
@@ -37,8 +39,9 @@ struct Difference {
   double max_relative = 0;
   std::array<size_t, 3> below{};  // elements whose relative error is below kThresholds
 
-  double roundings = 0;
-  size_t worst = 0;  // the element that is off by that
+  double roundings = 0;  // how far the worst element is off
+  double typical = 0;    // the root of the mean square over all elements
+  size_t worst = 0;      // the element that is off by `roundings`
   double worst_bench = 0;
   double worst_device = 0;
 

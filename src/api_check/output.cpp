@@ -89,7 +89,9 @@ void explain(const Difference& d, Output& out) {
   if (out.within == out.passes && out.within) return;
   out.message = "element " + std::to_string(d.worst) + " is " + short_text(d.worst_device) +
                 " and not " + short_text(d.worst_bench) + ", " + short_text(d.roundings) +
-                " roundings off; " + short_text(out.limit) + " are usual";
+                " roundings off, all together " + short_text(d.typical) + "; " +
+                short_text(out.limit) + " and " + short_text(typical_limit(out.limit)) +
+                " are usual";
   if (out.within)
     out.message += ": no fault, but relative errors near zero say little about such a function";
 }
@@ -97,7 +99,9 @@ void explain(const Difference& d, Output& out) {
 void judge_by_rounding(const Function& function, DType dtype, bool is_moved, Output& out) {
   const Difference& d = out.difference;
   out.limit = limit_of(function.name, function.direction, dtype);
-  out.within = d.mismatched == 0 && d.roundings <= out.limit;
+  const bool many = d.elements >= kFewestForTypical;
+  out.within = d.mismatched == 0 && d.roundings <= out.limit &&
+               (!many || d.typical <= typical_limit(out.limit));
   out.wants_moved = !out.within && !is_moved && d.mismatched == 0 && out.limit > 0;
 }
 
@@ -135,7 +139,9 @@ Output judge_tensors(const Function& function, const TensorView& bench, const Te
     judge_whole(bench, device, out);
   } else {
     out.is_measured = true;
-    out.difference = measure(bench, device, options);
+    MeasureOptions how = options;
+    how.neighbours = adds_up(function.name, function.direction);
+    out.difference = measure(bench, device, how);
     judge_by_rule(device.dtype, out);
     judge_by_rounding(function, device.dtype, options.moved != nullptr, out);
     explain(out.difference, out);

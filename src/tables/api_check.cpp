@@ -74,6 +74,8 @@ const auto& output_columns() {
       {"Pass", kMetric, [](const Output& o) { return Cell(o.passes); }},
       {"Within Rounding", kMetric, [](const Output& o) { return Cell(o.within); }},
       {"Roundings", kMetric, roundings},
+      {"Typical Roundings", kMetric,
+       [](const Output& o) { return if_measured(o, o.difference.typical); }},
       {"Roundings Allowed", kMetric, [](const Output& o) { return if_measured(o, o.limit); }},
       {"Message", kReason, [](const Output& o) { return Cell(o.message); }},
   });

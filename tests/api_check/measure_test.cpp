@@ -61,6 +61,15 @@ TEST(Measure, TakesWhatMovedInputsDoForTheUnit) {
   EXPECT_NEAR(measure(bench.view(), device.view(), {.moved = &view}).roundings, 1, 0.01);
 }
 
+TEST(Measure, TakesItsNeighboursForTheUnit) {
+  const auto bench = f64({1e-9, 1, 1, 1});
+  const auto device = f32({6e-8F, 1, 1, 1});
+  EXPECT_GT(measure(bench.view(), device.view(), {}).roundings, 1000);
+  const Difference d = measure(bench.view(), device.view(), {.neighbours = true});
+  EXPECT_NEAR(d.roundings, 2, 0.05);  // of 0.87, around which all of them are
+  EXPECT_NEAR(d.typical, d.roundings / 2, 1e-9);
+}
+
 TEST(Measure, EqualNonFiniteValuesAgree) {
   const auto bench = f64({std::nan(""), 1e300, -1e300, 1, 2});
   const auto device = f32({kNan, kInf, -kInf, 1, 2});

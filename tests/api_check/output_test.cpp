@@ -29,9 +29,9 @@ TEST(Output, SmallTensorsNeedEveryElement) {
 }
 
 TEST(Output, RoundingOfInputsMayExplainWhatTheRuleCannot) {
-  const auto bench = f64({1e-9, 1});
-  const auto device = f32({3e-8F, 1});
-  const auto moved = f64({1e-9 + 6e-8, 1 + 6e-8});
+  const auto bench = f64({1e-9, 1e-9});
+  const auto device = f32({3e-8F, 1e-9F});
+  const auto moved = f64({1e-9 + 6e-8, 1e-9 + 6e-8});
   const TensorView view = moved.view();
   const Output first = judge_tensors(kLinear, bench.view(), device.view(), {});
   EXPECT_FALSE(first.passes);
@@ -42,6 +42,18 @@ TEST(Output, RoundingOfInputsMayExplainWhatTheRuleCannot) {
   EXPECT_TRUE(second.within);
   EXPECT_FALSE(second.wants_moved);
   EXPECT_THAT(second.message, HasSubstr("no fault"));
+}
+
+TEST(Output, ASmallErrorOfAllElementsIsNoRounding) {
+  std::vector<float> bench(64), device(64);
+  for (size_t i = 0; i < bench.size(); ++i) {
+    bench[i] = 1 + static_cast<float>(i) / 64;
+    device[i] = bench[i] * 1.04F;
+  }
+  const Output out = judge_tensors({"layer_norm", Direction::kForward}, f32(bench).view(),
+                                   bf16(device).view(), {});
+  EXPECT_LT(out.difference.roundings, out.limit);
+  EXPECT_FALSE(out.within);
 }
 
 TEST(Output, NothingExplainsAWrongCopy) {
@@ -93,7 +105,7 @@ TEST(Output, DropoutIsJudgedByItsZeros) {
 
 TEST(Output, HasTheOldColumnsInTheirOrder) {
   const auto names = report::column_names(tables::api_output_columns());
-  ASSERT_EQ(names.size(), 21U);
+  ASSERT_EQ(names.size(), 22U);
   EXPECT_EQ(names[0], "Npu Name");
   EXPECT_EQ(names[12], "Relative Error (dual ten thousandth)");
   EXPECT_EQ(names[16], "Pass");
@@ -109,7 +121,7 @@ TEST(Output, TextsHaveFourteenDecimals) {
       tables::api_output_texts(out),
       ElementsAre(out.name, "torch.float64", "torch.float32", "(2,)", "1.00000000000000", "",
                   "0.00000000000000", "", "0.00000000000000", "", "1.00000000000000", "",
-                  "1.00000000000000", "", "N/A", "", "True", "True", "0.0", "64.0", ""));
+                  "1.00000000000000", "", "N/A", "", "True", "True", "0.0", "0.0", "128.0", ""));
 }
 
 }  // namespace

@@ -87,6 +87,9 @@ class Recording:
                 self._counters[api] = index + 1
                 key = str(apis.Call(api, index))
                 entry = self._describer(FORWARD, key, asks(api)).arguments(args, kwargs, api.name.endswith("item__"))
+                autocast = _autocast()
+                if autocast is not None:
+                    entry["autocast"] = str(autocast)
                 return _Begun(key, entry, _nodes((args, kwargs)), stack)
         except Exception as error:
             self._trouble(str(api), error)
@@ -153,6 +156,13 @@ class Recording:
         if not self._troubled:
             self._troubled = True
             _logger.warning("ait_llm: %s cannot be recorded: %s: %s", what, type(error).__name__, error)
+
+
+def _autocast() -> torch.dtype | None:
+    """The type that functions turn their inputs into by themselves, where they do."""
+    if torch.is_autocast_enabled():
+        return torch.get_autocast_gpu_dtype()
+    return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
 
 
 def _tensors(value: Any, depth: int = 0) -> Any:

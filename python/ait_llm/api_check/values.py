@@ -84,7 +84,8 @@ class Describer:
         try:
             dense, _ = plain(tensor)
             if self._store is not None:
-                return {**entry, "datapath": self._store(dense, number), "requires_grad": tensor.requires_grad}
+                entry.update(datapath=self._store(dense, number), requires_grad=tensor.requires_grad)
+                return entry if dense.is_contiguous() else {**entry, "stride": list(dense.stride())}
         except NotStorable as error:
             dense, entry["unsupported"] = None, str(error)
         entry.update(dtype=str(tensor.dtype), shape=list(tensor.shape), Max=None, Min=None)
