@@ -11,6 +11,7 @@
         row.subject, row.cosine_similarity, row.reason
 
     register_hook(model, DumpConfig("golden"))    # records what goes into and comes out of a torch model's modules
+    overflow.watch(model)                         # stops a training where it overflows, and keeps the inputs
 
 Paths, tensors from `load`, NumPy arrays and torch tensors are taken alike, without copying and without holding
 the interpreter lock. Neither NumPy nor torch is imported unless it is used.
@@ -35,6 +36,7 @@ from ait_llm._native import (
     Subject,
     __version__,
 )
+from ait_llm import overflow
 from ait_llm._tensor import Tensor
 from ait_llm.dump.torch_dump import DumpConfig, HookHandle, register_hook
 
@@ -68,6 +70,7 @@ __all__ = [
     "compare_runs",
     "load",
     "open_rows",
+    "overflow",
     "register_hook",
     "save",
     "statistics",

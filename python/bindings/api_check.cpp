@@ -153,6 +153,18 @@ void bind_api_check(nb::module_& module) {
              [] { return report::column_names(tables::api_result_columns()); });
   module.def("api_output_header",
              [] { return report::column_names(tables::api_output_columns()); });
+  module.def("api_overflow_header",
+             [] { return report::column_names(tables::api_overflow_columns()); });
+  module.def(
+      "api_overflow_texts",
+      [](std::string name, std::string verdict, std::string on_cpu, std::string on_device,
+         std::string raised, std::string high, std::string low, std::string message) {
+        const api_check::OverflowResult result{
+            std::move(name),   std::move(verdict), std::move(on_cpu), std::move(on_device),
+            std::move(raised), std::move(high),    std::move(low),    std::move(message)};
+        return report::column_texts(tables::api_overflow_columns(), result);
+      },
+      "name"_a, "verdict"_a, "on_cpu"_a, "on_device"_a, "raised"_a, "high"_a, "low"_a, "message"_a);
   module.def(
       "api_result_texts",
       [](std::string name, std::string forward, std::string backward, std::string message,

@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 NAME = "ait-compat"
-PACKAGES = ["ait_compat", "api_accuracy_checker", "components", "llm", "msit_llm", "msquickcmp"]
+PACKAGES = ["ait_compat", "api_accuracy_checker", "components", "llm", "msit_llm", "msquickcmp", "ptdbg_ascend"]
 PROGRAMS = {"msit": "ait_compat.msit:main"}
 HERE = Path(__file__).resolve().parent
 

@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "golden/rounding.h"
+#include "metrics/compare.h"
 #include "metrics/elements.h"
 
 namespace ait::api_check {
@@ -56,8 +57,8 @@ struct Sums {
 
 class Chunk {
  public:
-  Chunk(DType dtype, const MeasureOptions& options)
-      : dtype_(dtype), options_(options), epsilon_(epsilon_of(dtype)) {}
+  Chunk(DType dtype, const MeasureOptions& options, double usual_unit)
+      : dtype_(dtype), options_(options), epsilon_(epsilon_of(dtype)), usual_unit_(usual_unit) {}
 
   void look(const TensorView& bench, const TensorView& device, size_t first, size_t end) {
     for (size_t at = first; at < end; at += kBlock) {
@@ -133,9 +134,9 @@ class Chunk {
     units_.assign((count + kWindow - 1) / kWindow, 0);
     for (size_t window = 0; window < units_.size(); ++window) {
       const size_t from = window * kWindow, to = std::min(count, from + kWindow);
-      double unit = 0;
+      double unit = usual_unit_;
       if (options_.neighbours)
-        unit = half_step(dtype_, mean_square(from, to, [&](size_t i) { return bench_[i]; }));
+        unit += half_step(dtype_, mean_square(from, to, [&](size_t i) { return bench_[i]; }));
       if (options_.moved != nullptr)
         unit += mean_square(from, to, [&](size_t i) { return moved_[i] - bench_[i]; });
       units_[window] = unit;
@@ -158,6 +159,7 @@ class Chunk {
   const DType dtype_;
   const MeasureOptions& options_;
   const double epsilon_;
+  const double usual_unit_;  // of every element
   std::vector<double> bench_;
   std::vector<double> device_;
   std::vector<double> moved_;
@@ -207,6 +209,13 @@ void finish_cosine(const TensorView& bench, const TensorView& device, const Sums
   out.cosine = std::clamp(cosine, -1.0, 1.0);
 }
 
+// The root of the mean square of its finite elements.
+double size_of(const TensorView& view) {
+  const auto statistics = metrics::statistics(view, 0);
+  const size_t finite = statistics.elements - statistics.non_finite();
+  return finite == 0 ? 0 : statistics.l2_norm / std::sqrt(static_cast<double>(finite));
+}
+
 }  // namespace
 
 double Difference::share_below(size_t threshold) const {
@@ -217,7 +226,10 @@ Difference measure(const TensorView& bench, const TensorView& device,
                    const MeasureOptions& options) {
   const size_t elements = device.elements;
   const size_t chunks = (elements + kChunk - 1) / kChunk;
-  std::vector<Chunk> parts(chunks, Chunk(device.dtype, options));
+  const double usual_unit = options.neighbours && device.dtype != DType::kFloat64
+                                ? golden::kFloat32Unit * size_of(bench)
+                                : 0;
+  std::vector<Chunk> parts(chunks, Chunk(device.dtype, options, usual_unit));
   parallel_for(chunks, chunks > 1 ? 0 : 1, [&](size_t i) {
     parts[i].look(bench, device, i * kChunk, std::min(elements, (i + 1) * kChunk));
   });

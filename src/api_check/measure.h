@@ -22,7 +22,8 @@ inline constexpr std::array<double, 3> kThresholds = {0.01, 0.001, 0.0001};
 struct MeasureOptions {
   // Hold the device's result against the benchmark as it is, not as the device's type can say it.
   bool raw_bench = false;
-  // An element's unit is also a rounding of the elements around it, not only of itself.
+  // An element's unit is also a rounding of the elements around it, and one in float32 of what the
+  // elements are in the mean: what is left of a sum may be far smaller than what was added up.
   bool neighbours = false;
   // The benchmark's result for inputs that are off by one rounding each. Where it is given, an
   // element's unit is also what that does to the elements around it.

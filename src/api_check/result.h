@@ -16,4 +16,16 @@ struct ApiResult {
   std::string backward_within;
 };
 
+// What came of one recorded overflow, in the words of its report.
+struct OverflowResult {
+  std::string name;
+  std::string verdict;  // "normal", "abnormal", "not reproduced", "SKIP"
+  std::string on_cpu;   // "True", "False"
+  std::string on_device;
+  std::string raised;  // in the benchmark's precision
+  std::string high;
+  std::string low;
+  std::string message;
+};
+
 }  // namespace ait::api_check

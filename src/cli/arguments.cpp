@@ -12,7 +12,7 @@ struct Alias {
   std::string_view command = {};  // only under this one, where two commands give it different names
 };
 
-constexpr std::array<Alias, 25> kAliases = {{
+constexpr std::array<Alias, 35> kAliases = {{
     {"-gp", "--golden-path"},
     {"-mp", "--my-path"},
     {"-mf", "--op-mapping-file"},
@@ -38,6 +38,16 @@ constexpr std::array<Alias, 25> kAliases = {{
     {"-pmode", "--precision-mode"},
     {"-rerun", "--atb-rerun"},
     {"--rerun", "--atb-rerun"},
+    {"-forward", "--forward"},
+    {"-backward", "--backward"},
+    {"-save_error_data", "--save-error-data"},
+    {"--out_path", "--output"},
+    {"--error_data_path", "--error-data-path"},
+    {"--data_path", "--data-path"},
+    {"--raw_bench", "--raw-bench"},
+    {"-csv_path", "--result-csv"},
+    {"--time_limit", "--time-limit"},
+    {"--max_memory", "--max-memory"},
 }};
 
 bool is_command(const std::vector<std::string>& arguments, std::string_view name) {

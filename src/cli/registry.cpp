@@ -11,6 +11,8 @@
   entry(opcheck) \
   entry(convert) \
   entry(api_dump) \
+  entry(api_check) \
+  entry(api_overflow) \
   entry(show) \
   entry(demo) \
   entry(doctor)

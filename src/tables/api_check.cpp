@@ -7,6 +7,7 @@ namespace {
 
 using api_check::ApiResult;
 using api_check::Output;
+using api_check::OverflowResult;
 using report::Cell;
 using report::Column;
 using enum report::ColumnGroup;
@@ -38,6 +39,20 @@ const auto& result_columns() {
        [](const ApiResult& r) { return Cell(r.forward_within); }},
       {"Backward Within Rounding", kExtended,
        [](const ApiResult& r) { return Cell(r.backward_within); }},
+  });
+  return columns;
+}
+
+const auto& overflow_columns() {
+  static const auto columns = std::to_array<Column<OverflowResult>>({
+      {"API name", kSubject, [](const OverflowResult& r) { return Cell(r.name); }},
+      {"Verdict", kMetric, [](const OverflowResult& r) { return Cell(r.verdict); }},
+      {"CPU overflow", kMetric, [](const OverflowResult& r) { return Cell(r.on_cpu); }},
+      {"Device overflow", kMetric, [](const OverflowResult& r) { return Cell(r.on_device); }},
+      {"Bench overflow (raised)", kMetric, [](const OverflowResult& r) { return Cell(r.raised); }},
+      {"Max", kMetric, [](const OverflowResult& r) { return Cell(r.high); }},
+      {"Min", kMetric, [](const OverflowResult& r) { return Cell(r.low); }},
+      {"Message", kReason, [](const OverflowResult& r) { return Cell(r.message); }},
   });
   return columns;
 }
@@ -86,6 +101,10 @@ const auto& output_columns() {
 
 report::ColumnList<ApiResult> api_result_columns() {
   return report::choose<ApiResult>(result_columns(), true);
+}
+
+report::ColumnList<OverflowResult> api_overflow_columns() {
+  return report::choose<OverflowResult>(overflow_columns(), true);
 }
 
 report::ColumnList<Output> api_output_columns() {

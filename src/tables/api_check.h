@@ -14,6 +14,9 @@ report::ColumnList<api_check::ApiResult> api_result_columns();
 // accuracy_checking_details.csv: a line for each output of a call.
 report::ColumnList<api_check::Output> api_output_columns();
 
+// overflow_check_result.csv: a line for each overflow.
+report::ColumnList<api_check::OverflowResult> api_overflow_columns();
+
 // As the csv has it: "N/A" where nothing was measured.
 std::vector<std::string> api_output_texts(const api_check::Output& output);
 

@@ -66,7 +66,7 @@ TEST(Measure, TakesItsNeighboursForTheUnit) {
   const auto device = f32({6e-8F, 1, 1, 1});
   EXPECT_GT(measure(bench.view(), device.view(), {}).roundings, 1000);
   const Difference d = measure(bench.view(), device.view(), {.neighbours = true});
-  EXPECT_NEAR(d.roundings, 2, 0.05);  // of 0.87, around which all of them are
+  EXPECT_NEAR(d.roundings, 0.72, 0.05);  // of 0.87, around which all of them are, twice
   EXPECT_NEAR(d.typical, d.roundings / 2, 1e-9);
 }
 

@@ -2,10 +2,12 @@
 
 import sys
 
-from ait_llm.api_check import check_command
+from ait_llm.api_check import check_command, overflow_check
+
+COMMANDS = {"check": check_command.main, "overflow": overflow_check.main}
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    if words[:1] == ["check"]:
-        sys.exit(check_command.main(words[1:], "ait api check"))
-    sys.exit("usage: python -m ait_llm.api_check check -forward FILE …")
+    word, *rest = sys.argv[1:] or [""]
+    if word not in COMMANDS:
+        sys.exit("usage: python -m ait_llm.api_check check|overflow -forward FILE …")
+    sys.exit(COMMANDS[word](rest, f"ait api {word}"))

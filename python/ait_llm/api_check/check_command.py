@@ -24,7 +24,7 @@ def parser(program: str) -> argparse.ArgumentParser:
         help="backward_info_{pid}.json; without it no gradient is checked",
     )
     add("-save_error_data", action="store_true", help="keep inputs and outputs of calls that fail")
-    add("-o", "--out_path", default="./", metavar="DIR", help="existing folder for the two csv files; ./ if not given")
+    add("-o", "--out_path", default="./", metavar="DIR", help="folder for the two csv files; ./ if not given")
     add("--error_data_path", metavar="DIR", help="where ut_error_data is made; as update_config said, or ./")
     add("--data_path", metavar="DIR", help="where real data lie, if not below the folder of the records")
     add("-d", dest="device_number", type=int, default=0, metavar="ID", help="number of the device; 0 if not given")
@@ -48,6 +48,11 @@ def parser(program: str) -> argparse.ArgumentParser:
     return made
 
 
+def usual_memory() -> int:
+    """Bytes that one call may take: half of the machine's."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
 def main(arguments: Sequence[str] | None = None, program: str = "run_ut.py") -> int:
     given = parser(program).parse_args(arguments)
     try:
@@ -61,7 +66,6 @@ def _check(given: argparse.Namespace) -> int:
     from ait_llm.api_check import checking
     from ait_llm.api_check.outcome import Settings
 
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if given.device.isdigit():  # the older tool's --device takes a number
         given.device_number, given.device = int(given.device), "auto"
     options = checking.Options(
@@ -82,7 +86,7 @@ def _check(given: argparse.Namespace) -> int:
         settings=Settings(
             seed=given.seed & (1 << 64) - 1,
             raw_bench=given.raw_bench,
-            max_bytes=int(given.max_memory * GIB) if given.max_memory else machine // 2,
+            max_bytes=int(given.max_memory * GIB) if given.max_memory else usual_memory(),
         ),
     )
     run = checking.Run(options)

@@ -9,6 +9,7 @@ import time
 from typing import Any, Callable, NamedTuple
 
 from ait_llm._errors import AitError
+from ait_llm._folders import make_folders
 from ait_llm.api_check import error_data, outcome
 from ait_llm.api_check.devices import Device, open_device
 from ait_llm.api_check.outcome import Outcome, Settings, skipped
@@ -54,8 +55,10 @@ class Run:
         for path in filter(None, (options.forward, options.backward)):
             folders.append(os.path.dirname(os.path.abspath(path)))
         self.settings = options.settings._replace(data_folders=tuple(dict.fromkeys(folders)))
-        if not os.path.isdir(options.out_path) or not os.access(options.out_path, os.W_OK | os.X_OK):
-            raise AitError(f"{options.out_path}: --out_path must be an existing folder that can be written to")
+        try:
+            make_folders(os.path.abspath(options.out_path))
+        except OSError as error:
+            raise AitError(f"{options.out_path}: the reports cannot be written there: {error.strerror}") from None
         resumed = options.resumed
         if resumed is None and options.resume:
             resumed = os.path.join(options.out_path, f"{RESULT}.csv")

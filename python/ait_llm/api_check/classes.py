@@ -54,13 +54,17 @@ def why_not(api: Api) -> str | None:
         return "it computes nothing: it asks about a tensor, or changes how torch treats it"
     if api.name in _RANDOM:
         return "its result is drawn at random"
-    if api.name in _UNINITIALISED:
+    if is_uninitialised(api):
         return "its result is memory that nobody has written to"
     if api.name in _MOVES:
         return "it moves a tensor from one device to another"
     if is_refused(api):
         return "such a function is not run at the word of a file"
     return None
+
+
+def is_uninitialised(api: Api) -> bool:
+    return api.name in _UNINITIALISED
 
 
 def casts(api: Api) -> bool:

@@ -37,6 +37,7 @@ class Call:
         _visit((args, kwargs), self.slots)
         self.wants_gradients = any(gradients) and "out" not in kwargs and any(slot.requires_grad for slot in self.slots)
         self.changes_inputs = changes_inputs(api, args, kwargs)
+        self.is_raised = True  # the benchmark has a higher precision than the device, where there is one
 
 
 class Result:
@@ -50,7 +51,7 @@ class Result:
 
 def raised_dtype(call: Call) -> torch.dtype | None:
     """The benchmark's precision: one level up from the highest of the inputs."""
-    if casts(call.api) or any(isinstance(each, torch.dtype) for each in call.args):
+    if not call.is_raised or casts(call.api) or any(isinstance(each, torch.dtype) for each in call.args):
         return None
     found = {slot.tensor.dtype for slot in call.slots} & set(RAISED)
     if not found:

@@ -24,6 +24,9 @@ MAX_DEPTH = 16
 """At which tensors are looked for in arguments and results."""
 
 
+_AUTOCAST_DEVICES = ("cpu", "cuda") + (("npu",) if hasattr(torch, "npu") else ())
+
+
 class _Begun:
     """A call that has not returned."""
 
@@ -90,7 +93,7 @@ class Recording:
                 autocast = _autocast()
                 if autocast is not None:
                     entry["autocast"] = str(autocast)
-                return _Begun(key, entry, _nodes((args, kwargs)), stack)
+                return _Begun(key, entry, nodes_of((args, kwargs)), stack)
         except Exception as error:
             self._trouble(str(api), error)
             return None
@@ -100,7 +103,7 @@ class Recording:
             with unobserved(), self._lock:
                 self._add(STACK, begun.key, begun.stack)
                 self._add(FORWARD, begun.key, begun.entry)
-            node = _new_node(output, begun.nodes)
+            node = new_node(output, begun.nodes)
             if node is not None:
                 self._follow(begun.key, node)
         except Exception as error:
@@ -160,27 +163,32 @@ class Recording:
 
 def _autocast() -> torch.dtype | None:
     """The type that functions turn their inputs into by themselves, where they do."""
-    if torch.is_autocast_enabled():
-        return torch.get_autocast_gpu_dtype()
-    return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
+    if not hasattr(torch, "get_autocast_dtype"):  # torch 2.3 and older
+        if torch.is_autocast_enabled():
+            return torch.get_autocast_gpu_dtype()
+        return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
+    for kind in _AUTOCAST_DEVICES:
+        if torch.is_autocast_enabled(kind):
+            return torch.get_autocast_dtype(kind)
+    return None
 
 
-def _tensors(value: Any, depth: int = 0) -> Any:
+def tensors_of(value: Any, depth: int = 0) -> Any:
     if isinstance(value, torch.Tensor):
         yield value
     elif depth < MAX_DEPTH and isinstance(value, (list, tuple)):
         for each in value:
-            yield from _tensors(each, depth + 1)
+            yield from tensors_of(each, depth + 1)
     elif depth < MAX_DEPTH and isinstance(value, dict):
         for each in value.values():
-            yield from _tensors(each, depth + 1)
+            yield from tensors_of(each, depth + 1)
 
 
-def _nodes(values: Any) -> list[Any]:
-    return [tensor.grad_fn for tensor in _tensors(values) if tensor.requires_grad and tensor.grad_fn is not None]
+def nodes_of(values: Any) -> list[Any]:
+    return [tensor.grad_fn for tensor in tensors_of(values) if tensor.requires_grad and tensor.grad_fn is not None]
 
 
-def _new_node(output: Any, before: list[Any]) -> Any:
+def new_node(output: Any, before: list[Any]) -> Any:
     """The node of the first tensor that has one. A function that hands back what it was given has made none."""
-    node = next(iter(_nodes(output)), None)
+    node = next(iter(nodes_of(output)), None)
     return None if any(node is other for other in before) else node

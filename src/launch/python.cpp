@@ -1,0 +1,53 @@
+#include "launch/python.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include "launch/environment.h"
+#include "launch/output_of.h"
+#include "launch/program.h"
+
+namespace ait::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kPythonLimit{20};
+constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+
+std::string wanted_python() {
+  const char* named = std::getenv("AIT_PYTHON");
+  if (named != nullptr && *named != '\0') return named;
+  std::error_code error;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& candidate :
+       {folder / "python3", folder / ".." / ".." / ".venv" / "bin" / "python3"})
+    if (!error && fs::exists(candidate, error)) return candidate.lexically_normal().native();
+  return "python3";
+}
+
+}  // namespace
+
+Result<std::string> find_python() {
+  const std::string python = wanted_python();
+  const std::string path = Environment::of_this_process().get("PATH").value_or(kDefaultPath);
+  const auto program = find_program(python, path);
+  if (!program) return fail(program.error());
+  if (const auto answer = output_of({program->path, "-c", "import ait_llm"}, kPythonLimit); !answer)
+    return fail(Error(ErrorCode::kNotFound, program->path)
+                << "this Python does not have the package ait_llm, which this command needs; "
+                   "install it there, or name a Python that has it with AIT_PYTHON");
+  return program->path;
+}
+
+Result<ChildEnd> run_python_module(const std::string& module,
+                                   const std::vector<std::string>& words) {
+  const auto python = find_python();
+  if (!python) return fail(python.error());
+  std::vector<std::string> command = {*python, "-m", module};
+  command.insert(command.end(), words.begin(), words.end());
+  return run_child(*python, command, Environment::of_this_process());
+}
+
+}  // namespace ait::launch
