@@ -17,6 +17,7 @@ Paths, tensors from `load`, NumPy arrays and torch tensors are taken alike, with
 the interpreter lock. Neither NumPy nor torch is imported unless it is used.
 """
 
+from ait_llm import overflow
 from ait_llm._api import Comparable, compare, compare_runs, load, open_rows, save, statistics
 from ait_llm._errors import AitError, CorruptError, NotFoundError, RefusedError, UnsupportedError, WriteError
 from ait_llm._native import (
@@ -36,7 +37,6 @@ from ait_llm._native import (
     Subject,
     __version__,
 )
-from ait_llm import overflow
 from ait_llm._tensor import Tensor
 from ait_llm.dump.torch_dump import DumpConfig, HookHandle, register_hook
 

@@ -466,10 +466,20 @@ def draw_mask(address: int, elements: int, true_count: int, seed: int, key: str,
 class ApiOutput:
     """One output of a function of torch, judged by the older tool's rule and by what rounding explains."""
 
-    name: str
-    passes: bool
-    within: bool
-    message: str
+    @property
+    def name(self) -> str: ...
+    @name.setter
+    def name(self, text: str) -> None: ...
+    @property
+    def passes(self) -> bool: ...
+    @property
+    def within(self) -> bool: ...
+    @within.setter
+    def within(self, verdict: bool) -> None: ...
+    @property
+    def message(self) -> str: ...
+    @message.setter
+    def message(self, text: str) -> None: ...
     @property
     def wants_moved(self) -> bool:
         """Not within; but what the inputs' own roundings do may explain it."""

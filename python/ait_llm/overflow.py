@@ -22,8 +22,8 @@ def watch(model: Any, overflow_nums: int = 1, *, dump_path: str = "./") -> Watch
     """From now on looks at what each function that this thread calls returns, and at the gradients that it gives.
 
     A call that overflows is written to forward_info_{pid}.json or backward_info_{pid}.json in `dump_path`, with its
-    inputs. Behind `overflow_nums` of them the training is stopped by a ValueError; -1 never stops it. `model` says which
-    device it is about, and may be None. The result has `remove()`, and ends with its `with` block.
+    inputs. Behind `overflow_nums` of them the training is stopped by a ValueError; -1 never stops it. `model` says
+    which device it is about, and may be None. The result has `remove()`, and ends with its `with` block.
     """
     from ait_llm.api_check.overflow_watch import Watch
 

@@ -118,7 +118,7 @@ void bind_drawing(nb::module_& module) {
 void bind_judging(nb::module_& module) {
   nb::class_<Output>(module, "ApiOutput")
       .def_rw("name", &Output::name)
-      .def_rw("passes", &Output::passes)
+      .def_ro("passes", &Output::passes)
       .def_rw("within", &Output::within)
       .def_ro("wants_moved", &Output::wants_moved)
       .def_rw("message", &Output::message)

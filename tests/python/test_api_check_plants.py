@@ -98,8 +98,9 @@ PLANTS = {
     "missing scale": (functional.scaled_dot_product_attention, lambda f, *a, **k: f(*a, **{**k, "scale": 1.0}), BOTH),
     "last row": (functional.linear, last_row, BOTH),
     "wrong gradient of one input": (torch.matmul, lambda f, a, b: WrongGradient.apply(a, b), BACKWARD),
-    "non-contiguous input": (torch.Tensor.exp, lambda f, *a, **k: ignoring_strides(f)(*a, **k), BOTH),
-    "in-place variant": (torch.Tensor.add_, lambda f, x, other, **k: f(x, other), ("False", "True")),
+    # Its gradient finds its way back, because the incoming one is the same everywhere.
+    "non-contiguous input": (torch.Tensor.exp, lambda f, *a, **k: ignoring_strides(f)(*a, **k), FORWARD),
+    "in-place variant": (torch.Tensor.add_, lambda f, x, other, **k: f(x, other), FORWARD),
     "wrong axis": (functional.softmax, lambda f, x, dim=None, **k: f(x, dim - 1, **k), BOTH),
     "approximation": (functional.gelu, lambda f, x, **k: f(x, approximate="tanh"), BOTH),
     "epsilon": (functional.layer_norm, lambda f, *a, **k: f(*a, **{**k, "eps": 1e-1}), BOTH),
@@ -155,7 +156,9 @@ def test_a_wrong_kernel_is_found_by_both_verdicts_and_no_other_is_by_ours(name, 
             continue
         has_backward = key in backward
         wanted = expected if has_backward else (expected[0], "N/A")
-        assert by_rounding == wanted and by_rule == wanted, outcomes[key]
+        assert by_rounding == wanted, outcomes[key]
+        # The older rule finds fault with sound products, too.
+        assert all(rule == "False" for rule, ours in zip(by_rule, wanted) if ours == "False"), outcomes[key]
     # What was saved fails again with the wrong kernel, and not with the right one.
     key = min(reported)
     facts = {"seed": 1234}

@@ -79,10 +79,21 @@ from msit_llm.dump.torch_dump import register_hook as under_msit_llm
 assert under_llm is under_msit_llm is register_hook
 assert msit_llm.compare is ait_llm.compare and msit_llm.__version__ == ait_llm.__version__
 dump_data(0, 1, torch.zeros(2), "my.bin", {str(tmp_path)!r})
+import api_accuracy_checker.dump as DP
+from api_accuracy_checker.dump import msCheckerConfig
+from ait_llm.api_check import dump
+assert DP.dump.set_dump_switch == DP.set_dump_switch == dump.set_dump_switch and msCheckerConfig is dump.config
+from ptdbg_ascend import register_hook, overflow_check
+DP.restore()
 print(llm.__file__)
 """
     assert Path(environment.print(code)).is_relative_to(environment.site)
     assert len(list(tmp_path.glob("ait_dump/*_-1/golden_tensor/0/1_tensor.pth"))) == 1
+    home = environment.run(environment.python, "-m", "ait_compat.att_home").stdout.strip()
+    scripts = Path(home) / "debug" / "accuracy_tools" / "api_accuracy_checker" / "run_ut"
+    assert scripts.is_relative_to(environment.site)
+    for script in ("run_ut.py", "run_overflow_check.py"):
+        assert "-forward FILE" in environment.run(environment.python, scripts / script, "--help").stdout
     again = environment.install(*options)
     assert again.returncode == 0, again.stderr
 

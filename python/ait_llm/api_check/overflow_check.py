@@ -64,8 +64,7 @@ def judge(key: str, record: Any, device: Any, settings: Any) -> Verdict:
             verdict = NORMAL if on_device else NOT_REPRODUCED
         if verdict == NORMAL and not raised:
             notes.append("in a higher precision it does not overflow: the true value is beyond the type's range")
-        words = [str(each) for each in (on_cpu, on_device, raised)]
-        return Verdict(key, verdict, *words, high, low, "; ".join(notes))
+        return Verdict(key, verdict, str(on_cpu), str(on_device), str(raised), high, low, "; ".join(notes))
     except Skip as skip:
         return Verdict(key, SKIP, message=str(skip))
     except Exception as error:

@@ -85,10 +85,11 @@ def _read(path: str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise AitError(f"{path}: {error.strerror}") from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise AitError(f"{path}: a file was expected")
     with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise AitError(f"{path}: a file was expected")
         if status.st_size > MAX_FILE_BYTES:
             raise AitError(f"{path}: it has {status.st_size} bytes; files of recorded calls are smaller")
         return file.read().decode("utf-8", "replace")
