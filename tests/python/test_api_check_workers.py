@@ -4,6 +4,8 @@ import os
 import signal
 import time
 
+import pytest
+from ait_llm._errors import AitError
 from ait_llm.api_check.workers import run_all
 
 
@@ -54,6 +56,14 @@ def test_a_job_that_hangs_is_ended():
     results = list(run_all(["a", "hang", "b"], [odd, odd], lost, 1.0))
     assert results[1] == ("hang", "it took longer than 1 s")
     assert [result[0] for result in results] == ["a", "hang", "b"] and time.monotonic() - start < 60
+
+
+def test_a_worker_that_cannot_start_is_an_error():
+    def fails():
+        os._exit(4)
+
+    with pytest.raises(AitError, match="ended with status 4 before it could begin"):
+        list(run_all(["a"], [fails], lost, 60))
 
 
 def test_nobody_is_left_behind_when_the_reader_leaves():

@@ -89,8 +89,8 @@ def _check(given: argparse.Namespace) -> int:
             max_bytes=int(given.max_memory * GIB) if given.max_memory else usual_memory(),
         ),
     )
-    run = checking.Run(options)
     device = checking.describe_device(options)
+    run = checking.Run(options)
     checking.log("start UT test")
     if options.backward is None and len(run.backward) == 0:
         checking.log("without -backward no gradient is checked", "WARNING")

@@ -16,6 +16,8 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, Callable
 
+from ait_llm._errors import AitError
+
 # What a worker does with a job. Called in its process.
 Work = Callable[[Any], Any]
 
@@ -40,11 +42,17 @@ class Worker:
         self.place: int | None = None  # of the job that it has
         self.job: Any = None
         self.started = 0.0
+        self._ready = False
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def give(self, place: int, job: Any) -> None:
+        """AitError where it could not even start."""
+        if not self._ready:  # what it takes to start is not the job's fault
+            if _receive(self._socket) is None:
+                raise AitError(f"a process that was to run calls {self._end()} before it could begin")
+            self._ready = True
         self.place, self.job, self.started = place, job, time.monotonic()
         with contextlib.suppress(OSError):  # it is dead, and `take` will say so
             _send(self._socket, job)
@@ -58,11 +66,9 @@ class Worker:
         return answer
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-        self._end()
-
-    def stop(self) -> None:
-        self._end()
+        if self._socket.fileno() >= 0:  # it has not ended by itself
+            os.kill(self.pid, signal.SIGKILL)
+            self._end()
 
     def _end(self) -> str:
         self._socket.close()
@@ -79,6 +85,7 @@ def _serve(connection: socket.socket, start: Callable[[], Work]) -> None:
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and says what is to be done
         work = start()
+        _send(connection, True)
         while (job := _receive(connection)) is not None:
             _send(connection, work(job))
         status = 0
@@ -139,12 +146,13 @@ def run_all(
     next_place = 0
     try:
         while next_place < len(jobs):
-            for number, start in enumerate(starts):
+            idle = [number for number, worker in enumerate(workers) if worker is None or worker.place is None]
+            for number in idle[: len(pending)]:  # all of them start side by side
+                workers[number] = workers[number] or Worker(starts[number])
+            for number in idle[: len(pending)]:
                 worker = workers[number]
-                if pending and (worker is None or worker.place is None):
-                    if worker is None:
-                        worker = workers[number] = Worker(start)
-                    worker.give(*pending.pop())
+                assert worker is not None
+                worker.give(*pending.pop())
             busy = [worker for worker in workers if worker is not None and worker.place is not None]
             soonest = min(worker.started for worker in busy) + time_limit_seconds
             ready, _, _ = select.select(busy, [], [], max(0.0, soonest - time.monotonic()))
