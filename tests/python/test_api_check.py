@@ -8,13 +8,13 @@ import torch
 from ait_llm.api_check import judging
 from ait_llm.api_check.devices import Device
 from ait_llm.api_check.outcome import Settings, check
-from training import MODELS, read, record, recording, train
+from training import MODELS, needs_torch_2, read, record, recording, train
 
 slow = pytest.mark.slow
 HEALTHY = [
     *(pytest.param(name, torch.float32) for name in MODELS),
     pytest.param("llama", torch.bfloat16),
-    pytest.param("convolutions", torch.float16),
+    pytest.param("convolutions", torch.float16, marks=needs_torch_2),
     *(
         pytest.param(name, dtype, marks=slow)
         for name in MODELS
@@ -112,6 +112,7 @@ def test_without_rounding_the_benchmark_most_bfloat16_results_fail(tmp_path, mon
     assert failed[0] > len(chosen) / 2 > failed[1]
 
 
+@needs_torch_2
 def test_the_benchmark_is_one_precision_up(tmp_path):
     types = collections.defaultdict(set)
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
@@ -212,6 +213,7 @@ def test_a_function_that_returns_nothing_is_judged_by_what_it_changed(tmp_path):
     assert outcome.key == "Tensor*__setitem__*0" and (outcome.forward, outcome.forward_within) == ("True", "True")
 
 
+@needs_torch_2
 def test_functions_of_several_outputs_and_masks_are_run_forward_and_backward(tmp_path):
     x = torch.linspace(-1, 1, 24).reshape(4, 6).requires_grad_()
     mask = torch.arange(24).reshape(4, 6) % 5 == 0
@@ -247,6 +249,7 @@ def test_dropout_that_is_switched_off_is_compared_as_anything_else(tmp_path):
     assert "dropout:" not in outcome.lines[0][-1] and outcome.forward == "True"
 
 
+@needs_torch_2
 def test_attention_is_compared_without_its_dropout(tmp_path):
     q = torch.linspace(-1, 1, 2 * 4 * 8).reshape(1, 2, 4, 8)
     outcome = check_one(tmp_path, lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q, dropout_p=0.5))

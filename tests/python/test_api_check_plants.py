@@ -9,6 +9,8 @@ from ait_llm.api_check.outcome import Settings, check
 from torch.nn import functional
 from training import read, recording
 
+attention = getattr(functional, "scaled_dot_product_attention", lambda q, k, v: q + k + v)  # torch 1.13 has none
+
 
 def program():
     """A training step that calls each function that has a plant, and some others. One of each has an odd input."""
@@ -25,7 +27,7 @@ def program():
     x = functional.embedding(tokens, weights["embedding"])
     x = functional.layer_norm(x, (24,), weights["scale"])
     q, k, v = (functional.linear(x, weights["linear"]).reshape(3, 20, 2, 12).transpose(1, 2) for _ in range(3))
-    attended = functional.scaled_dot_product_attention(q * 3, k * 3, v)
+    attended = attention(q * 3, k * 3, v)
     x = x + attended.transpose(1, 2).reshape(3, 20, 24)
     x = functional.gelu(torch.matmul(x, weights["linear"].t()))  # of a transposed matrix
     x = torch.cat([x[:, :10] * torch.sigmoid(x[:, :10]), x[:, 10:].cumsum(1)], dim=1)
@@ -95,7 +97,6 @@ BOTH, FORWARD, BACKWARD = ("False", "False"), ("False", "True"), ("True", "False
 # By its name: the function, what stands in for it, and which directions are wrong.
 PLANTS = {
     "wrong reduction": (functional.cross_entropy, lambda f, *a, **k: f(*a, **{**k, "reduction": "sum"}), BOTH),
-    "missing scale": (functional.scaled_dot_product_attention, lambda f, *a, **k: f(*a, **{**k, "scale": 1.0}), BOTH),
     "last row": (functional.linear, last_row, BOTH),
     "wrong gradient of one input": (torch.matmul, lambda f, a, b: WrongGradient.apply(a, b), BACKWARD),
     # Its gradient finds its way back, because the incoming one is the same everywhere.
@@ -117,6 +118,8 @@ PLANTS = {
     ),
     "nothing is scaled": (functional.dropout, lambda f, x, p, *a, **k: f(x, p, *a, **k) * (1 - p), None),
 }
+if hasattr(functional, "scaled_dot_product_attention"):
+    PLANTS["missing scale"] = (attention, lambda f, *a, **k: f(*a, **{**k, "scale": 1.0}), BOTH)
 
 
 class Planted(Device):

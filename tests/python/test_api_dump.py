@@ -8,7 +8,7 @@ import torch
 from ait_llm.api_check.att_names import NAMES
 from tensor_bytes import bytes_of
 from torch.overrides import TorchFunctionMode
-from training import MODELS, read, record, recording, train
+from training import MODELS, needs_torch_2, read, record, recording, train
 
 ACCESSORS = {"__get__", "__set__", "__delete__"}
 
@@ -213,7 +213,7 @@ def test_modes_of_the_script_come_and_go_as_they_like(tmp_path):
     assert counts == [{"ones": 3, "add": 2, "mul": 1}, {"ones": 2, "add": 1, "mul": 1}]
 
 
-@pytest.mark.skipif(not hasattr(torch, "compile"), reason="needs torch 2")
+@needs_torch_2
 def test_a_compiled_function_runs_as_without_a_recording(tmp_path):
     graphs = []
 

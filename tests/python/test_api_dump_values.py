@@ -8,7 +8,7 @@ import torch
 from ait_llm.api_check import apis
 from ait_llm.api_check.measuring import Measuring
 from ait_llm.api_check.values import Describer
-from training import read, record
+from training import needs_torch_2, read, record
 
 
 def described(*args, **kwargs):
@@ -131,6 +131,7 @@ def test_what_cannot_be_written_down_says_so():
         assert "unsupported" in text and len(text) < 10_000
 
 
+@needs_torch_2  # which hears of every index
 def test_an_index_tells_lists_from_tuples(tmp_path):
     x = torch.arange(12.0).reshape(3, 4)
     _, forward = record(tmp_path, lambda: (x[1, 2:], x[[0, 2]]))

@@ -10,7 +10,7 @@ from ait_llm.api_check.devices import Device
 from ait_llm.api_check.outcome import Settings
 from ait_llm.api_check.overflow_check import judge
 from ait_llm.api_check.overflow_watch import overflows
-from training import read
+from training import needs_torch_2, read
 
 
 def watched(folder, function, overflow_nums=-1):
@@ -62,6 +62,7 @@ def test_gradients_that_overflow_are_recorded_by_their_statistics(tmp_path):
     assert all(entry[0]["Max"] is not None for entry in backward.values())
 
 
+@needs_torch_2
 def test_masks_are_no_overflows(tmp_path):
     scores = torch.rand(2, 4, dtype=torch.float16)
     lowest = torch.finfo(torch.float16).min

@@ -8,12 +8,16 @@ import torch
 from ait_llm.api_check.config import Config
 from ait_llm.api_check.iterations import Control
 
+needs_torch_2 = pytest.mark.skipif(not hasattr(torch, "compile"), reason="needs torch 2")
+
 SIZES = {"vocab_size": 61, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 
 
 def _language_model(model_class, config_class, options):
     def build():
         transformers = pytest.importorskip("transformers")
+        if not hasattr(transformers, model_class):
+            pytest.skip(f"this transformers has no {model_class}")
         config = getattr(transformers, config_class)(**options, max_position_embeddings=64, pad_token_id=0)
         model = getattr(transformers, model_class)(config)
         tokens = torch.arange(24).reshape(2, 12) * 7 % 59 + 1

@@ -8,8 +8,11 @@ pass is somebody else's business. The mode lies below those of the script, which
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any, Callable, Protocol
 
 import torch
@@ -32,13 +35,29 @@ class Listener(Protocol):
         """After a call that did not raise."""
 
 
+class _Thread(threading.local):
+    deaf = False
+
+
+_thread = _Thread()
+
+
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """What this thread does inside is our own business. In backward passes listeners have to say so themselves."""
+    before, _thread.deaf = _thread.deaf, True
+    try:
+        yield
+    finally:
+        _thread.deaf = before
+
+
 class Listening(TorchFunctionMode):
     """To be started and stopped by the thread that is to be heard."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__()
         self._listener = listener
-        self._thread = threading.local()
         self.active = True  # False: it hears nothing any more, on whatever stack it still is
 
     def start(self) -> None:
@@ -59,20 +78,15 @@ class Listening(TorchFunctionMode):
         if is_compiling():  # torch.compile takes this for True, so that nothing of ours is in its graphs
             return function(*args, **kwargs)
         api = apis.name_of(function) if self.active else None
-        if api is None or getattr(self._thread, "busy", False) or hindrance() is not None or _is_preparation():
+        if api is None or _thread.deaf or hindrance() is not None or _is_preparation():
             return function(*args, **kwargs)
-        begun = self._unheard(self._listener.begin, api, args, kwargs)
+        with unheard():
+            begun = self._listener.begin(api, args, kwargs)
         output = self._backward(*args, **kwargs) if function is torch.Tensor.backward else function(*args, **kwargs)
         if begun is not None:
-            self._unheard(self._listener.end, begun, output)
+            with unheard():
+                self._listener.end(begun, output)
         return output
-
-    def _unheard(self, function: Callable[..., Any], *args: Any) -> Any:
-        self._thread.busy = True
-        try:
-            return function(*args)
-        finally:
-            self._thread.busy = False
 
     def _backward(
         self, tensor: Any, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False, inputs: Any = None
@@ -87,7 +101,10 @@ class Listening(TorchFunctionMode):
 
 def _is_preparation() -> bool:
     """Whether torch.autograd itself calls, to begin a backward pass."""
-    return sys._getframe(2).f_code.co_filename == torch.autograd.__file__
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename == overrides.__file__:  # torch 1.13 goes through it
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename == torch.autograd.__file__
 
 
 def _put_below(mode: TorchFunctionMode) -> None:

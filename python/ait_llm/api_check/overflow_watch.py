@@ -14,7 +14,7 @@ from ait_llm._folders import make_folders
 from ait_llm.api_check import apis
 from ait_llm.api_check.classes import asks, changes_inputs, is_uninitialised
 from ait_llm.api_check.files import BACKWARD, FORWARD, STACK, Files, check_folder
-from ait_llm.api_check.listening import Listening
+from ait_llm.api_check.listening import Listening, unheard
 from ait_llm.api_check.measuring import Measuring
 from ait_llm.api_check.recording import new_node, nodes_of
 from ait_llm.api_check.stacks import stack_texts
@@ -128,7 +128,7 @@ class Watch:
         """At a node of autograd: what it gave for what it was given."""
         if not self._on:
             return
-        with torch.no_grad(), unobserved():
+        with unheard(), torch.no_grad(), unobserved():
             found = overflows(gradients) and not overflows(incoming)
             if found:
                 describer = Describer(Measuring())

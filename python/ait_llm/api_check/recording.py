@@ -13,6 +13,7 @@ from ait_llm.api_check.att_names import NAMES
 from ait_llm.api_check.classes import asks
 from ait_llm.api_check.config import ATT, Config
 from ait_llm.api_check.files import BACKWARD, FORWARD, STACK, Files
+from ait_llm.api_check.listening import unheard
 from ait_llm.api_check.measuring import MAX_PENDING, Measuring
 from ait_llm.api_check.stacks import stack_texts
 from ait_llm.api_check.values import Describer
@@ -128,7 +129,7 @@ class Recording:
             if self.on and not fired:
                 fired.append(True)
                 try:
-                    with unobserved(), self._lock:
+                    with unheard(), unobserved(), self._lock:
                         describer = self._describer(BACKWARD, key)
                         self._add(BACKWARD, key, [describer.value(each) for each in gradients])
                 except Exception as error:
