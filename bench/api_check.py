@@ -87,7 +87,7 @@ def recording(step, folder, repeats, synchronize):
 
 
 def bare(forward, backward, device, settings):
-    """Seconds that the functions take alone: forward and backward pass, on the device and in the benchmark's precision."""
+    """Seconds that the functions take alone, forward and backward, on the device and in the benchmark's precision."""
     total = 0.0
     for key, record in forward.items():
         try:

@@ -6,21 +6,20 @@ import api_rule
 import pytest
 import torch
 from ait_llm.api_check import judging
-from ait_llm.api_check.devices import Device
+from ait_llm.api_check.devices import Device, open_device
 from ait_llm.api_check.outcome import Settings, check
-from training import MODELS, needs_torch_2, read, record, recording, train
+from training import MODELS, needs_cuda, needs_torch_2, read, record, recording, train
 
 slow = pytest.mark.slow
+TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+FAST = {*((name, "float32") for name in MODELS), ("llama", "bfloat16"), ("convolutions", "float16")}
 HEALTHY = [
-    *(pytest.param(name, torch.float32) for name in MODELS),
-    pytest.param("llama", torch.bfloat16),
-    pytest.param("convolutions", torch.float16, marks=needs_torch_2),
     *(
-        pytest.param(name, dtype, marks=slow)
+        pytest.param(name, kind, "cpu", marks=[*([] if (name, kind) in FAST else [slow]), *needed])
         for name in MODELS
-        for dtype in (torch.bfloat16, torch.float16)
-        if (name, dtype) not in (("llama", torch.bfloat16), ("convolutions", torch.float16))
+        for kind, needed in (("float32", []), ("bfloat16", []), ("float16", [needs_torch_2]))
     ),
+    *(pytest.param(name, kind, "cuda", marks=needs_cuda) for name in ("llama", "convolutions") for kind in TYPES),
 ]
 
 
@@ -63,12 +62,14 @@ def check_one(folder, function, device=None, settings=None, **recording_settings
     return check(key, forward[key], read(folder, "backward").get(key), device or Device(), settings or Settings())
 
 
-@pytest.mark.parametrize(("name", "dtype"), HEALTHY)
-def test_healthy_kernels_are_within_rounding_and_the_rule_is_the_documents(name, dtype, tmp_path, monkeypatch):
-    train(name, recording(tmp_path), dtype)
+@pytest.mark.parametrize(("name", "kind", "device"), HEALTHY)
+def test_healthy_kernels_are_within_rounding_and_the_rule_is_the_documents(name, kind, device, tmp_path, monkeypatch):
+    train(name, recording(tmp_path), TYPES[kind], device)
     forward, backward = read(tmp_path, "forward"), read(tmp_path, "backward")
     seen = Seen(monkeypatch)
-    outcomes = check_all(forward, backward)
+    under_test = open_device(device)
+    under_test.prepare(1234)
+    outcomes = check_all(forward, backward, under_test)
     # Every call is run, or says why not.
     skipped = {outcome.key.split("*")[1]: outcome.message for outcome in outcomes if outcome.forward == "SKIP"}
     assert all(skipped.values()) and set(skipped) <= {
@@ -321,3 +322,10 @@ def test_a_key_of_an_overflow_dump_is_run_as_well():
     tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [3], "Max": 1, "Min": 0}
     outcome = check("Tensor___add___2_forward", {"args": [tensor, tensor], "kwargs": {}}, None, Device(), Settings())
     assert outcome.forward == "True"
+
+
+@pytest.mark.parametrize("where", [{"type": "str", "value": "npu:3"}, {"type": "torch.device", "value": "npu:3"}])
+def test_a_tensor_that_was_moved_elsewhere_stays_where_calls_are_run(where):
+    tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [3], "Max": 1, "Min": 0}
+    outcome = check("Tensor*to*0", {"args": [tensor, where], "kwargs": {}}, None, Device(), Settings())
+    assert (outcome.forward, outcome.forward_within) == ("True", "True"), outcome

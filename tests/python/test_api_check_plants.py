@@ -4,10 +4,10 @@ import pytest
 import torch
 from ait_llm.api_check import error_data
 from ait_llm.api_check.checking import read_both
-from ait_llm.api_check.devices import Device
+from ait_llm.api_check.devices import open_device
 from ait_llm.api_check.outcome import Settings, check
 from torch.nn import functional
-from training import read, recording
+from training import needs_cuda, read, recording
 
 attention = getattr(functional, "scaled_dot_product_attention", lambda q, k, v: q + k + v)  # torch 1.13 has none
 
@@ -122,36 +122,45 @@ if hasattr(functional, "scaled_dot_product_attention"):
     PLANTS["missing scale"] = (attention, lambda f, *a, **k: f(*a, **{**k, "scale": 1.0}), BOTH)
 
 
-class Planted(Device):
-    def __init__(self, name):
-        super().__init__()
-        self.function, self.wrong, _ = PLANTS[name]
+def planted(name, device="cpu"):
+    """A device on which one function is wrong."""
+    made = open_device(device)
+    made.prepare(1234)
+    made.function, wrong, _ = PLANTS[name]
 
-    def call(self, function, args, kwargs):
-        if function is self.function:
-            return self.wrong(function, *args, **kwargs)
-        return super().call(function, args, kwargs)
+    def call(function, args, kwargs):
+        return wrong(function, *args, **kwargs) if function is made.function else function(*args, **kwargs)
+
+    made.call = call
+    return made
 
 
 def verdicts(outcome):
     return (outcome.forward, outcome.backward), (outcome.forward_within, outcome.backward_within)
 
 
-def test_without_a_plant_nothing_is_reported(recorded):
+DEVICES = ["cpu", pytest.param("cuda", marks=needs_cuda)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_without_a_plant_nothing_is_reported(device, recorded):
     forward, backward = recorded
+    healthy = open_device(device)
+    healthy.prepare(1234)
     for key, record in forward.items():
-        outcome = check(key, record, backward.get(key), Device(), Settings())
+        outcome = check(key, record, backward.get(key), healthy, Settings())
         assert "False" not in verdicts(outcome)[1], outcome
 
 
+@pytest.mark.parametrize("device_name", DEVICES)
 @pytest.mark.parametrize("name", PLANTS)
-def test_a_wrong_kernel_is_found_by_both_verdicts_and_no_other_is_by_ours(name, recorded, tmp_path):
+def test_a_wrong_kernel_is_found_by_both_verdicts_and_no_other_is_by_ours(name, device_name, recorded, tmp_path):
     forward, backward = recorded
-    device, expected = Planted(name), PLANTS[name][2]
+    device, expected = planted(name, device_name), PLANTS[name][2]
     outcomes = {key: check(key, record, backward.get(key), device, Settings()) for key, record in forward.items()}
     reported = {key for key, outcome in outcomes.items() if "False" in verdicts(outcome)[1]}
-    planted = {key for key in forward if public(key) is device.function}
-    assert reported and reported <= planted
+    calls = {key for key in forward if public(key) is device.function}
+    assert reported and reported <= calls
     for key in reported:
         by_rule, by_rounding = verdicts(outcomes[key])
         if expected is None:  # dropout: the older rule looks at zeros alone
@@ -172,7 +181,7 @@ def test_a_wrong_kernel_is_found_by_both_verdicts_and_no_other_is_by_ours(name, 
     if expected is not None:
         assert verdicts(again) == verdicts(outcomes[key])
     assert "False" in verdicts(again)[1]
-    healthy = check(key, again_forward[key], again_backward.get(key), Device(), settings)
+    healthy = check(key, again_forward[key], again_backward.get(key), open_device(device_name), settings)
     assert "False" not in verdicts(healthy)[1] and healthy.forward != "SKIP"
 
 
@@ -184,7 +193,7 @@ def public(key):
 def test_error_data_have_the_documents_names(recorded, tmp_path):
     forward, backward = recorded
     key = "Functional*linear*0"
-    outcome = check(key, forward[key], backward[key], Planted("last row"), Settings())
+    outcome = check(key, forward[key], backward[key], planted("last row"), Settings())
     error_data.save(str(tmp_path), key, outcome.error_data, {"seed": 1234})
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {

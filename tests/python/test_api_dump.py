@@ -8,7 +8,7 @@ import torch
 from ait_llm.api_check.att_names import NAMES
 from tensor_bytes import bytes_of
 from torch.overrides import TorchFunctionMode
-from training import MODELS, needs_torch_2, read, record, recording, train
+from training import MODELS, needs_cuda, needs_torch_2, read, record, recording, train
 
 ACCESSORS = {"__get__", "__set__", "__delete__"}
 
@@ -53,13 +53,30 @@ def same(some, others):
     )
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_every_outermost_call_of_a_training_step_is_recorded_and_nothing_else_changes(name, tmp_path):
-    plain = train(name, contextlib.nullcontext())
+@pytest.fixture
+def repeatable(monkeypatch):
+    """Functions that a GPU would compute in another order each time take one order."""
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(torch.cuda.is_available(), warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [
+        *(pytest.param(name, "cpu", id=name) for name in MODELS),
+        *(pytest.param(name, "cuda", id=f"{name}-cuda", marks=needs_cuda) for name in ("llama", "convolutions")),
+    ],
+)
+def test_every_outermost_call_of_a_training_step_is_recorded_and_nothing_else_changes(
+    name, device, tmp_path, repeatable
+):
+    plain = train(name, contextlib.nullcontext(), device=device)
     oracle = Oracle()
-    assert same(train(name, oracle), plain)
+    assert same(train(name, oracle, device=device), plain)
     before = state_of_torch()
-    recorded = train(name, recording(tmp_path))
+    recorded = train(name, recording(tmp_path), device=device)
     assert state_of_torch() == before
     assert same(recorded, plain)
     forward = read(tmp_path, "forward")

@@ -6,11 +6,11 @@ import ait_llm
 import numpy as np
 import pytest
 import torch
-from ait_llm.api_check.devices import Device
+from ait_llm.api_check.devices import Device, open_device
 from ait_llm.api_check.outcome import Settings
 from ait_llm.api_check.overflow_check import judge
 from ait_llm.api_check.overflow_watch import overflows
-from training import needs_torch_2, read
+from training import needs_cuda, needs_torch_2, read
 
 
 def watched(folder, function, overflow_nums=-1):
@@ -161,3 +161,15 @@ def test_numbers_of_overflows_that_make_no_sense_are_refused(tmp_path):
     for wrong in (0, True, "1"):
         with pytest.raises(ValueError, match="overflow_nums"):
             ait_llm.overflow.watch(None, wrong, dump_path=str(tmp_path))
+
+
+@needs_cuda
+def test_an_overflow_on_a_gpu_is_recorded_and_told_apart_there(tmp_path):
+    x = torch.tensor([1.0, 100.0], device="cuda", requires_grad=True)
+    watch = watched(tmp_path, lambda: x.mul(2).exp().add(1).sum().backward())
+    (key,) = forward = read(tmp_path, "forward")
+    assert key == "Tensor_exp_0_forward" and watch.count >= 1
+    device = open_device("cuda")
+    device.prepare(1234)
+    verdict = judge(key, forward[key], device, Settings(data_folders=(str(tmp_path),)))
+    assert (verdict.verdict, verdict.on_cpu, verdict.on_device) == ("normal", "True", "True")

@@ -9,6 +9,7 @@ from ait_llm.api_check.config import Config
 from ait_llm.api_check.iterations import Control
 
 needs_torch_2 = pytest.mark.skipif(not hasattr(torch, "compile"), reason="needs torch 2")
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 SIZES = {"vocab_size": 61, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 
@@ -21,9 +22,13 @@ def _language_model(model_class, config_class, options):
         config = getattr(transformers, config_class)(**options, max_position_embeddings=64, pad_token_id=0)
         model = getattr(transformers, model_class)(config)
         tokens = torch.arange(24).reshape(2, 12) * 7 % 59 + 1
-        return model, lambda: model(input_ids=tokens, labels=tokens).loss
+        return model, lambda device: _loss_of(model, tokens.to(device))
 
     return build
+
+
+def _loss_of(model, tokens):
+    return model(input_ids=tokens, labels=tokens).loss
 
 
 class Network(torch.nn.Module):
@@ -46,8 +51,8 @@ class Network(torch.nn.Module):
 
 def _network():
     model, images = Network(), torch.linspace(-1, 1, 2 * 3 * 12 * 12).reshape(2, 3, 12, 12)
-    return model, lambda: torch.nn.functional.cross_entropy(
-        model(images.to(model.head.weight.dtype)), torch.tensor([1, 3])
+    return model, lambda device: torch.nn.functional.cross_entropy(
+        model(images.to(device, model.head.weight.dtype)), torch.tensor([1, 3], device=device)
     )
 
 
@@ -66,16 +71,17 @@ MODELS = {
 class Training:
     """Two steps of a seeded model; the second is the one that is looked at."""
 
-    def __init__(self, name, dtype=torch.float32):
+    def __init__(self, name, dtype=torch.float32, device="cpu"):
         torch.manual_seed(5)
         self.model, self._loss = MODELS[name]()
-        self.model.to(dtype).train()
+        self.model.to(device, dtype).train()
+        self._device = device
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
         self.losses = []
 
     def step(self):
         self.optimizer.zero_grad()
-        loss = self._loss()
+        loss = self._loss(self._device)
         loss.backward()
         self.optimizer.step()
         self.losses.append(loss.detach())
@@ -86,9 +92,9 @@ class Training:
         return [*self.losses, *gradients, *(each.detach() for each in self.model.parameters())]
 
 
-def train(name, around_the_second, dtype=torch.float32):
+def train(name, around_the_second, dtype=torch.float32, device="cpu"):
     """What comes of both steps. `around_the_second` is a context in which the second runs."""
-    training = Training(name, dtype)
+    training = Training(name, dtype, device)
     training.step()
     with around_the_second:
         training.step()

@@ -69,6 +69,8 @@ class Source:
         described = _with_classes(record["args"]) if api.name in ("cross_entropy", "nll_loss") else record["args"]
         is_index = api.name in ("__getitem__", "__setitem__")
         args = [self.value(each, is_index=is_index and place > 0) for place, each in enumerate(described)]
+        if api.name == "to" and len(args) > 1 and isinstance(args[1], (str, int)):  # x.to("npu:0"), x.to(0)
+            args[1] = DeviceSlot()
         return args, {name: self._keyword(name, each) for name, each in kwargs.items()}
 
     def value(self, entry: Any, depth: int = 0, is_index: bool = False) -> Any:
