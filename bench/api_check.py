@@ -10,6 +10,7 @@ ratio of two things measured side by side here.
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -88,7 +89,7 @@ def recording(step, folder, repeats, synchronize):
 
 def bare(forward, backward, device, settings):
     """Seconds that the functions take alone, forward and backward, on the device and in the benchmark's precision."""
-    total = 0.0
+    seconds = cpu_seconds = 0.0
     for key, record in forward.items():
         try:
             call, _ = outcome.prepare(key, record, backward.get(key), settings)
@@ -96,17 +97,18 @@ def bare(forward, backward, device, settings):
             for run in (lambda call=call: run_device(call, device), lambda call=call: run_bench(call)):
                 watch = _Watch(call)
                 run()
-                total += watch.seconds
+                seconds += watch.seconds
+                cpu_seconds += watch.cpu_seconds
         except (Skip, RuntimeError):
             continue
-    return total
+    return seconds, cpu_seconds
 
 
 class _Watch:
     """Counts the time inside the function of a call, and inside its backward pass."""
 
     def __init__(self, call):
-        self.seconds = 0.0
+        self.seconds = self.cpu_seconds = 0.0
         call.function = self._watched(call.function)
         if call.wants_gradients:
             backward = torch.autograd.backward
@@ -120,11 +122,12 @@ class _Watch:
 
     def _watched(self, function):
         def run(*args, **kwargs):
-            start = time.perf_counter()
+            start, cpu_start = time.perf_counter(), time.process_time()
             try:
                 return function(*args, **kwargs)
             finally:
                 self.seconds += time.perf_counter() - start
+                self.cpu_seconds += time.process_time() - cpu_start
 
         return run
 
@@ -133,15 +136,33 @@ def rerun(forward, backward, folder):
     """In a process that has used no threads yet, so that it can have workers. Prints seconds: the whole run, files and
     processes included, and the functions alone."""
     settings = outcome.Settings()
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), cpu_time()
     run = checking.Run(checking.Options(forward, backward, folder, devices=("cpu",), settings=settings))
     run.run()
-    whole = time.perf_counter() - start
+    whole, cpu_whole = time.perf_counter() - start, cpu_time() - cpu_start
     device = Device()
     device.prepare(settings.seed)
-    alone = bare(run.forward, run.backward, device, settings)
+    alone, cpu_alone = bare(run.forward, run.backward, device, settings)
+    found = {
+        "rerun_seconds": whole,
+        "bare_seconds": alone,
+        "rerun_cpu_seconds": cpu_whole,
+        "bare_cpu_seconds": cpu_alone,
+    }
     counts = run.reports.by_rounding
-    print(json.dumps({"rerun_seconds": whole, "bare_seconds": alone, "passed": counts.passed, "failed": counts.failed}))
+    print(json.dumps({**found, "passed": counts.passed, "failed": counts.failed}))
+
+
+def cpu_time():
+    """Of this process and of those that it has waited for."""
+    uses = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(use.ru_utime + use.ru_stime for use in uses)
+
+
+def ratio(name, times, baselines):
+    """The median over neighbouring runs, and from the lowest to the highest."""
+    found = [time / baseline for time, baseline in zip(times, baselines)]
+    return {f"{name}_ratio": statistics.median(found), f"{name}_spread": max(found) - min(found)}
 
 
 def main():
@@ -165,7 +186,7 @@ def main():
         found = {
             "plain_seconds": statistics.median(plain),
             "recorded_seconds": statistics.median(with_recording),
-            "recording_ratio": statistics.median(b / a for a, b in zip(plain, with_recording)),
+            **ratio("recording", with_recording, plain),
         }
         if arguments.device == "cpu":
             reruns = []
@@ -174,7 +195,9 @@ def main():
                 command = [sys.executable, __file__, "--rerun", forward, backward, place]
                 reruns.append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
             found.update(min(reruns, key=lambda one: one["rerun_seconds"]))
-            found["rerun_ratio"] = statistics.median(one["rerun_seconds"] / one["bare_seconds"] for one in reruns)
+            for kind in ("", "cpu_"):
+                parts = ([one[f"{part}_{kind}seconds"] for one in reruns] for part in ("rerun", "bare"))
+                found.update(ratio(f"rerun_{kind}".rstrip("_"), *parts))
     print(json.dumps(found))
 
 

@@ -278,6 +278,25 @@ def goldens():
     subprocess.run(["rm", "-rf", folder], check=True)
 
 
+def api_check():
+    """Recording the calls of a training step, and running them again, against the step and the functions alone."""
+    command = [sys.executable, ROOT / "bench/api_check.py"]
+    one = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    add(
+        "recording the torch APIs of a step of a llama, 4 layers, 512 wide, 256 tokens",
+        f"{one['recording_ratio']:.2f} of the plain step (spread {one['recording_spread']:.2f})",
+        "<= 3.00",
+        f"{one['plain_seconds'] * 1e3:.0f} ms",
+    )
+    add(
+        "`ait api check` of that recording, workers and files included",
+        f"{one['rerun_ratio']:.2f} of the functions alone (spread {one['rerun_spread']:.2f}), "
+        f"{one['rerun_cpu_ratio']:.2f} of their CPU time",
+        "<= 2.00",
+        f"on the device and in the benchmark's precision {one['bare_seconds']:.1f} s",
+    )
+
+
 def make_dump(folder, rounds, layers=40, operations=20):
     """A dump of one rank with an empty file for each operation."""
     for round_ in range(rounds):
@@ -362,6 +381,7 @@ def main():
     matching()
     engine()
     goldens()
+    api_check()
     print(f"{datetime.date.today()}, {machine()}\n\n{table()}")
     if options.write:
         page = ROOT / "docs/benchmarks.md"

@@ -29,7 +29,6 @@ namespace {
 using api_check::ApiResult;
 using api_check::Direction;
 using api_check::Output;
-using api_check::Stream;
 
 // A csv that grows by whole lines, so that a run that is cut short leaves all finished ones. Its
 // lines end as those of the old tool.
@@ -104,6 +103,15 @@ void bind_drawing(nb::module_& module) {
         return true;
       },
       "address"_a, "dtype"_a, "elements"_a, "low"_a, "high"_a, "seed"_a, "key"_a, "tensor"_a);
+  module.def(
+      "move_reals",
+      [](uintptr_t address, std::string_view dtype, size_t elements, double size, uint64_t seed,
+         uint32_t tensor) {
+        const nb::gil_scoped_release unlocked;
+        api_check::move_reals({seed, "", tensor}, dtype_named(dtype), size, elements,
+                              reinterpret_cast<void*>(address));
+      },
+      "address"_a, "dtype"_a, "elements"_a, "size"_a, "seed"_a, "tensor"_a);
   module.def(
       "draw_mask",
       [](uintptr_t address, size_t elements, size_t true_count, uint64_t seed,

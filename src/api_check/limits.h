@@ -39,7 +39,9 @@ double limit_of(std::string_view name, Direction direction, DType dtype);
 
 // Of all elements together, the root of their mean square: a fault of all is small for each. One
 // rounding, done rightly, is at most 1.
-constexpr double typical_limit(double limit) { return limit == 0 ? 0 : std::max(1.5, limit / 4); }
+constexpr double typical_limit(double limit) {
+  return limit == 0 ? 0 : std::max(1.5, limit <= 16 ? limit / 4 : limit / 8);
+}
 inline constexpr size_t kFewestForTypical = 16;  // elements, of which that can be said
 
 }  // namespace ait::api_check

@@ -1,11 +1,16 @@
 #include "api_check/measure.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "base/parallel.h"
+#include "golden/rounder.h"
 #include "golden/rounding.h"
 #include "metrics/compare.h"
 #include "metrics/elements.h"
@@ -13,13 +18,15 @@
 namespace ait::api_check {
 namespace {
 
-constexpr size_t kBlock = 4096;             // elements that are looked at at a time
+constexpr size_t kBlock = 1024;             // elements that are looked at at a time
 constexpr size_t kChunk = size_t{1} << 17;  // elements of one thread at a time
 // Neighbours that say together what a rounding of the inputs does: one alone may be hit by accident
 // in a way that cancels out.
 constexpr size_t kWindow = 64;
 // Below this a side counts as zero, as in the old tools.
 constexpr double kZero = 0x1p-52;
+constexpr size_t kSamples = 64;  // blocks that say how large elements are
+constexpr size_t kLanes = 8;     // sums side by side, which the compiler makes vectors of
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Of the old tools' relative error, which take bfloat16 for float32.
@@ -34,16 +41,6 @@ double epsilon_of(DType dtype) {
   }
 }
 
-double rounded_to(DType dtype, double value) {
-  return dtype == DType::kFloat32 ? static_cast<double>(static_cast<float>(value))
-                                  : golden::round_to(dtype, value);
-}
-
-double half_step(DType dtype, double value) {
-  if (dtype == DType::kFloat64) return std::max(std::abs(value) * 0x1p-53, 0x1p-1074);
-  return golden::half_step(dtype, value);
-}
-
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 struct Sums {
@@ -55,10 +52,55 @@ struct Sums {
   size_t finite = 0;
 };
 
+size_t count_equal(const double* a, const double* b, size_t count) {
+  size_t equal = 0;
+  for (size_t i = 0; i < count; ++i) equal += static_cast<size_t>(a[i] == b[i]);
+  return equal;
+}
+
+using Lanes = std::array<double, kLanes>;
+
+double total(const Lanes& lanes) { return std::accumulate(lanes.begin(), lanes.end(), 0.0); }
+double largest(const Lanes& lanes) { return *std::max_element(lanes.begin(), lanes.end()); }
+
+// Calls add(i, lane) for each.
+template <typename Add>
+void in_lanes(size_t from, size_t to, Add add) {
+  const size_t whole = from + (to - from) / kLanes * kLanes;
+  for (size_t i = from; i < whole; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) add(i + lane, lane);
+  for (size_t i = whole; i < to; ++i) add(i, i - whole);
+}
+
+// Half the distance of neighbouring values of a floating-point type, for loops without branches.
+class HalfSteps {
+ public:
+  explicit HalfSteps(const golden::Rounder& rounder)
+      : at_1_(rounder.half_step(1)),
+        smallest_(rounder.half_step(0)),
+        largest_(rounder.half_step(std::numeric_limits<double>::max())) {}
+
+  double operator()(double value) const {
+    constexpr uint64_t kExponent = 0x7ff0000000000000;
+    const double power = std::bit_cast<double>(std::bit_cast<uint64_t>(value) & kExponent);
+    return std::min(std::max(power * at_1_, smallest_), largest_);
+  }
+
+ private:
+  double at_1_;
+  double smallest_;
+  double largest_;
+};
+
 class Chunk {
  public:
   Chunk(DType dtype, const MeasureOptions& options, double usual_unit)
-      : dtype_(dtype), options_(options), epsilon_(epsilon_of(dtype)), usual_unit_(usual_unit) {}
+      : dtype_(dtype),
+        rounder_(dtype),
+        half_steps_(rounder_),
+        options_(options),
+        epsilon_(epsilon_of(dtype)),
+        usual_unit_(usual_unit) {}
 
   void look(const TensorView& bench, const TensorView& device, size_t first, size_t end) {
     for (size_t at = first; at < end; at += kBlock) {
@@ -66,8 +108,16 @@ class Chunk {
       metrics::read_elements(bench, at, count, bench_);
       metrics::read_elements(device, at, count, device_);
       if (options_.moved != nullptr) metrics::read_elements(*options_.moved, at, count, moved_);
-      find_units(count);
-      for (size_t i = 0; i < count; ++i) look_at(i, at + i);
+      rounded_.resize(bench_.size());
+      if (dtype_ == DType::kFloat32)  // which the machine rounds to by itself
+        for (size_t i = 0; i < count; ++i)
+          rounded_[i] = static_cast<double>(static_cast<float>(bench_[i]));
+      else
+        rounder_.round(bench_.data(), count, rounded_.data());
+      units_.assign((count + kWindow - 1) / kWindow, kUnknown);
+      count_ = count;
+      if (options_.raw_bench || dtype_ == DType::kFloat64 || !look_at_finite(at))
+        for (size_t i = 0; i < count; ++i) look_at(i, at + i);
     }
   }
 
@@ -76,32 +126,107 @@ class Chunk {
   double squares = 0;  // of roundings
 
  private:
+  static constexpr double kUnknown = -1;
+
+  // The same as look_at() for each, where all are finite; else it does nothing and says so.
+  bool look_at_finite(size_t at) {
+    if (!add_up()) return false;
+    for (size_t from = 0; from < count_; from += kWindow) {
+      const size_t to = std::min(count_, from + kWindow);
+      const size_t equal = count_equal(&rounded_[from], &device_[from], to - from);
+      if (equal == to - from)
+        for (size_t& below : found.below) below += equal;
+      else
+        compare_window(from, to, at);
+    }
+    return true;
+  }
+
+  void compare_window(size_t from, size_t to, size_t at) {
+    const double unit = unit_of(from / kWindow);
+    Lanes absolutes{}, relatives{}, worst{}, sum{};
+    std::array<std::array<uint64_t, kLanes>, kThresholds.size()> below{};
+    in_lanes(from, to, [&](size_t i, size_t lane) {
+      const double b = rounded_[i], n = device_[i], exact = bench_[i];
+      const double absolute = std::abs(b - n);
+      const double size = std::abs(n == 0 ? b + epsilon_ : b);
+      const double quotient = absolute / size;
+      const double relative = absolute == 0 ? 0 : quotient;
+      const double off = std::abs(n - exact) / (half_steps_(exact) + unit);
+      const double roundings = n == b ? 0 : off;
+      absolutes[lane] = std::max(absolutes[lane], absolute);
+      relatives[lane] = std::max(relatives[lane], relative);
+      worst[lane] = std::max(worst[lane], roundings);
+      sum[lane] += roundings * roundings;
+      for (size_t k = 0; k < kThresholds.size(); ++k)
+        below[k][lane] += static_cast<uint64_t>(relative < kThresholds[k]);
+    });
+    found.max_absolute = std::max(found.max_absolute, largest(absolutes));
+    found.max_relative = std::max(found.max_relative, largest(relatives));
+    for (size_t k = 0; k < kThresholds.size(); ++k)
+      found.below[k] += std::accumulate(below[k].begin(), below[k].end(), size_t{0});
+    squares += total(sum);
+    if (largest(worst) <= found.roundings) return;
+    for (size_t i = from; i < to; ++i)
+      if (device_[i] != rounded_[i])
+        keep_worst(std::abs(device_[i] - bench_[i]) / (half_steps_(bench_[i]) + unit), at + i,
+                   bench_[i], device_[i]);
+  }
+
   void look_at(size_t i, size_t place) {
-    const double exact = bench_[i];
-    const double n = device_[i];
-    const double rounded = rounded_to(dtype_, exact);
-    const bool finite = std::isfinite(rounded) && std::isfinite(n);
-    if (!finite) {
+    const double rounded = rounded_[i], n = device_[i];
+    if (!std::isfinite(rounded) || !std::isfinite(n)) {
       compare_non_finite(rounded, n, place);
       return;
     }
-    const double b = options_.raw_bench ? exact : rounded;
+    const double b = options_.raw_bench ? bench_[i] : rounded;
     ++sums.finite;
     sums.product += b * n;
     sums.bench += b * b;
     sums.device += n * n;
     sums.bench_peak = std::max(sums.bench_peak, std::abs(b));
     sums.device_peak = std::max(sums.device_peak, std::abs(n));
+    compare(i, place, b);
+  }
+
+  // Both are finite.
+  void compare(size_t i, size_t place, double b) {
+    const double n = device_[i];
     const double absolute = std::abs(b - n);
     // Where the device has 0 both are moved by epsilon, so that two zeros agree.
-    const double relative = absolute == 0 ? 0 : absolute / std::abs(n == 0 ? b + epsilon_ : b);
-    count(absolute, relative);
-    if (n != rounded) {
-      const double unit = half_step(dtype_, exact) + units_[i / kWindow];
-      const double roundings = std::abs(n - exact) / unit;
-      squares += roundings * roundings;
-      keep_worst(roundings, place, exact, n);
-    }
+    count(absolute, absolute == 0 ? 0 : absolute / std::abs(n == 0 ? b + epsilon_ : b));
+    if (n == rounded_[i]) return;
+    const double unit = half_step(bench_[i]) + unit_of(i / kWindow);
+    const double roundings = std::abs(n - bench_[i]) / unit;
+    squares += roundings * roundings;
+    keep_worst(roundings, place, bench_[i], n);
+  }
+
+  // False where a sum is not finite.
+  bool add_up() {
+    Lanes product{}, bench{}, device{}, bench_peak{}, device_peak{};
+    in_lanes(0, count_, [&](size_t i, size_t lane) {
+      const double b = rounded_[i], n = device_[i];
+      product[lane] += b * n;
+      bench[lane] += b * b;
+      device[lane] += n * n;
+      bench_peak[lane] = std::max(bench_peak[lane], std::abs(b));
+      device_peak[lane] = std::max(device_peak[lane], std::abs(n));
+    });
+    const double bench_squares = total(bench), device_squares = total(device);
+    if (!std::isfinite(bench_squares) || !std::isfinite(device_squares)) return false;
+    sums.product += total(product);
+    sums.bench += bench_squares;
+    sums.device += device_squares;
+    sums.bench_peak = std::max(sums.bench_peak, largest(bench_peak));
+    sums.device_peak = std::max(sums.device_peak, largest(device_peak));
+    sums.finite += count_;
+    return true;
+  }
+
+  double half_step(double value) const {
+    if (dtype_ == DType::kFloat64) return std::max(std::abs(value) * 0x1p-53, 0x1p-1074);
+    return rounder_.half_step(value);
   }
 
   void compare_non_finite(double rounded, double n, size_t place) {
@@ -117,7 +242,8 @@ class Chunk {
   void count(double absolute, double relative) {
     found.max_absolute = std::max(found.max_absolute, absolute);
     found.max_relative = std::max(found.max_relative, relative);
-    for (size_t k = 0; k < kThresholds.size(); ++k) found.below[k] += relative < kThresholds[k];
+    for (size_t k = 0; k < kThresholds.size(); ++k)
+      found.below[k] += static_cast<size_t>(relative < kThresholds[k]);
   }
 
   void keep_worst(double roundings, size_t place, double bench, double device) {
@@ -128,19 +254,18 @@ class Chunk {
     found.worst_device = device;
   }
 
-  // What a rounding of the inputs does to the elements of each window, and one of themselves: as the
+  // What a rounding of the inputs does to the elements of a window, and one of themselves: as the
   // root of the mean square.
-  void find_units(size_t count) {
-    units_.assign((count + kWindow - 1) / kWindow, 0);
-    for (size_t window = 0; window < units_.size(); ++window) {
-      const size_t from = window * kWindow, to = std::min(count, from + kWindow);
-      double unit = usual_unit_;
-      if (options_.neighbours)
-        unit += half_step(dtype_, mean_square(from, to, [&](size_t i) { return bench_[i]; }));
-      if (options_.moved != nullptr)
-        unit += mean_square(from, to, [&](size_t i) { return moved_[i] - bench_[i]; });
-      units_[window] = unit;
-    }
+  double unit_of(size_t window) {
+    double& unit = units_[window];
+    if (unit != kUnknown) return unit;
+    const size_t from = window * kWindow, to = std::min(count_, from + kWindow);
+    unit = usual_unit_;
+    if (options_.neighbours)
+      unit += half_step(mean_square(from, to, [&](size_t i) { return bench_[i]; }));
+    if (options_.moved != nullptr)
+      unit += mean_square(from, to, [&](size_t i) { return moved_[i] - bench_[i]; });
+    return unit;
   }
 
   template <typename Value>
@@ -157,10 +282,14 @@ class Chunk {
   }
 
   const DType dtype_;
+  const golden::Rounder rounder_;
+  const HalfSteps half_steps_;
   const MeasureOptions& options_;
   const double epsilon_;
   const double usual_unit_;  // of every element
+  size_t count_ = 0;         // of the block
   std::vector<double> bench_;
+  std::vector<double> rounded_;  // bench_, as the device's type can say it
   std::vector<double> device_;
   std::vector<double> moved_;
   std::vector<double> units_;  // of each window
@@ -209,11 +338,27 @@ void finish_cosine(const TensorView& bench, const TensorView& device, const Sums
   out.cosine = std::clamp(cosine, -1.0, 1.0);
 }
 
-// The root of the mean square of its finite elements.
+// The root of the mean square of its finite elements; of a large tensor of kSamples parts of it.
 double size_of(const TensorView& view) {
-  const auto statistics = metrics::statistics(view, 0);
-  const size_t finite = statistics.elements - statistics.non_finite();
-  return finite == 0 ? 0 : statistics.l2_norm / std::sqrt(static_cast<double>(finite));
+  const size_t blocks = (view.elements + kBlock - 1) / kBlock;
+  const size_t looked_at = std::min(blocks, kSamples);
+  std::vector<double> values;
+  double squares = 0, peak = 0;
+  size_t finite = 0;
+  for (size_t sample = 0; sample < looked_at; ++sample) {
+    const size_t at = sample * blocks / looked_at * kBlock;
+    const size_t count = std::min(kBlock, view.elements - at);
+    metrics::read_elements(view, at, count, values);
+    for (size_t i = 0; i < count; ++i) {
+      if (!std::isfinite(values[i])) continue;
+      squares += values[i] * values[i];
+      peak = std::max(peak, std::abs(values[i]));
+      ++finite;
+    }
+  }
+  if (finite == 0) return 0;
+  // Squares of numbers that are very large or very small are no numbers any more.
+  return std::isnormal(squares) ? std::sqrt(squares / static_cast<double>(finite)) : peak;
 }
 
 }  // namespace

@@ -1,13 +1,15 @@
 // One output of a function, judged twice: by the old tool's rule, and by what rounding explains.
 //
-//   Output out = judge_tensors({"linear", Direction::kForward}, bench.view(), device.view(), {});
-//   out.passes;          // cosine > 0.99 and the double thousandth or ten-thousandth
-//   out.within;          // no farther off than limit_of() roundings (limits.h)
-//   if (out.wants_moved) // not, but rounding of the inputs may explain it:
-//     out = judge_tensors(…, {.moved = &moved});
+//   Output out = judge_tensors({"linear"}, bench, device, {});
+//   if (out.wants_moved)  // what a rounding of the inputs does may explain the difference
+//     out = judge_tensors({"linear"}, bench, device, {.moved = &moved});
+//   return std::pair(out.passes, out.within);
 //
-// This is the main header of `api_check`: random.h draws inputs, measure.h measures, limits.h says
-// what rounding explains, tables/api_check.h has the columns.
+// `passes`: cosine > 0.99 and the double thousandth or ten-thousandth; `within`: no farther off than
+// limit_of() roundings (limits.h). tests/api_check/example_test.cpp runs this example. This is the
+// main header of `api_check`: random.h draws inputs, measure.h measures, limits.h says what rounding
+// explains, tables/api_check.h has the columns. A function that is judged by another limit is a word
+// in a list of limits.cpp.
 #pragma once
 
 #include <optional>

@@ -25,6 +25,8 @@ struct Stream {
 bool is_real(DType dtype);
 bool is_integer(DType dtype);
 
+// Behind the first 65537 elements their values come again.
+//
 // Evenly over [low, high], both finite and low <= high, rounded to the type. The first element is
 // `low` and the last `high`, so that the extremes are there; a single one is `high`.
 void draw_reals(const Stream& stream, DType dtype, double low, double high, size_t elements,
@@ -40,5 +42,9 @@ void draw_mask(const Stream& stream, size_t true_count, size_t elements, void* o
 // Of the two values only, each as often as the other: masks that are added to scores.
 void draw_either(const Stream& stream, DType dtype, double low, double high, size_t elements,
                  void* out);
+
+// Makes each element larger or smaller by the share `size`, unless it would overflow. Of float32 and
+// float64.
+void move_reals(const Stream& stream, DType dtype, double size, size_t elements, void* out);
 
 }  // namespace ait::api_check

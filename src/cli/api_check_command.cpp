@@ -82,7 +82,7 @@ class ApiCheckCommand : public CommandOf<ApiCheckOptions> {
     set.add_option("--seed", o.seed, "N", "of drawn inputs; 1234 if not given");
     set.add_option("--time-limit", o.time_limit, "SECONDS", "of one call; 300 if not given");
     set.add_option("--max-memory", o.max_memory, "GIB",
-                   "of one call; half of the machine's if not given");
+                   "of one call; a third of the machine's if not given");
     set.group("Output");
     set.add_option("-o,--output", o.output, "DIR",
                    "folder for accuracy_checking_result.csv and\n"
@@ -111,11 +111,10 @@ class ApiCheckCommand : public CommandOf<ApiCheckOptions> {
 
 CommandEntry api_check_command() {
   return {"api check",
-          "Run recorded calls of torch's functions again, each on its own, and compare",
+          "Run recorded calls of torch's functions again and compare them",
           {"-forward FILE [options]",
            {"api check -forward forward_info_4711.json -backward backward_info_4711.json",
-            "api check -forward forward_info_4711.json -backward backward_info_4711.json --device "
-            "cuda -save_error_data",
+            "api check -forward forward_info_4711.json --device cuda -save_error_data",
             "api check -forward ut_error_data/Functional.linear.0.json -o trial"},
            "  0  done, whatever was found\n"
            "  1  what --fail-on names was found\n"

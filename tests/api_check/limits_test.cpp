@@ -28,6 +28,13 @@ TEST(Limits, GradientsAreSumsWhateverTheFunction) {
   EXPECT_GT(limit_of("relu", Direction::kBackward, DType::kFloat32), 0);
 }
 
+TEST(Limits, WhatIsLeftOfASumMayBeSmallerThanItsParts) {
+  for (const char* name : {"add_", "__isub__", "rsub", "gelu", "mean", "layer_norm"})
+    EXPECT_TRUE(adds_up(name, Direction::kForward)) << name;
+  EXPECT_FALSE(adds_up("mul", Direction::kForward));
+  EXPECT_TRUE(adds_up("mul", Direction::kBackward));
+}
+
 TEST(Limits, NarrowTypesAreRoundedAtTheEnd) {
   EXPECT_LT(limit_of("linear", Direction::kForward, DType::kBFloat16),
             limit_of("linear", Direction::kForward, DType::kFloat32));

@@ -107,6 +107,29 @@ TEST(Random, MasksHaveExactlySoManyTrue) {
   }
 }
 
+TEST(Random, RowsOfLargeMatricesDiffer) {
+  constexpr size_t kRows = 2100, kColumns = 1024;
+  const auto values = reals({1, "a", 0}, 0, 1, kRows * kColumns);
+  std::vector<std::vector<float>> rows;
+  for (size_t i = 0; i < kRows; ++i)
+    rows.emplace_back(&values[i * kColumns], &values[i * kColumns] + kColumns);
+  std::sort(rows.begin(), rows.end());
+  EXPECT_EQ(std::adjacent_find(rows.begin(), rows.end()), rows.end());
+  EXPECT_EQ(values.back(), 1);
+}
+
+TEST(Random, MovesElementsUpAndDownByAShare) {
+  std::vector<double> values(1000, 2.0);
+  values.front() = std::numeric_limits<double>::max();
+  values[1] = std::numeric_limits<double>::infinity();
+  move_reals({1, "", 0}, DType::kFloat64, 0.25, values.size(), values.data());
+  EXPECT_TRUE(std::isfinite(values.front()));
+  EXPECT_FALSE(std::isfinite(values[1]));
+  const auto up = std::count(values.begin() + 2, values.end(), 2.5);
+  EXPECT_NEAR(static_cast<double>(up), 500, 80);
+  EXPECT_EQ(up + std::count(values.begin() + 2, values.end(), 1.5), 998);
+}
+
 TEST(Random, EitherHasTheTwoValuesAlone) {
   std::vector<float> values(1000);
   draw_either({1, "a", 0}, DType::kFloat32, -1e30, 0, values.size(), values.data());

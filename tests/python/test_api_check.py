@@ -23,6 +23,12 @@ HEALTHY = [
 ]
 
 
+NOT_RUN = set(
+    "size dim numel item backward __len__ __bool__ is_contiguous is_complex data_ptr is_floating_point tolist stride "
+    "element_size is_nested requires_grad_ __contains__ storage_offset empty empty_like".split()
+)
+
+
 class Seen:
     """What was judged: each pair of tensors with the verdict on it."""
 
@@ -72,20 +78,9 @@ def test_healthy_kernels_are_within_rounding_and_the_rule_is_the_documents(name,
     outcomes = check_all(forward, backward, under_test)
     # Every call is run, or says why not.
     skipped = {outcome.key.split("*")[1]: outcome.message for outcome in outcomes if outcome.forward == "SKIP"}
-    assert all(skipped.values()) and set(skipped) <= {
-        *("size", "dim", "numel", "item", "backward", "__len__", "__bool__", "is_contiguous", "is_complex", "data_ptr"),
-        *(
-            "empty_like",
-            "is_floating_point",
-            "tolist",
-            "stride",
-            "element_size",
-            "is_nested",
-            "requires_grad_",
-            "__contains__",
-        ),
-        *("storage_offset", "empty"),
-    }
+    reasons = ("it computes nothing", "its result is memory that nobody has written to", "it moves a tensor")
+    assert all(message.startswith(reasons) for message in skipped.values()), skipped
+    assert device != "cpu" or set(skipped) <= NOT_RUN
     run = [outcome for outcome in outcomes if outcome.forward != "SKIP"]
     assert len(run) > 30 and sum(outcome.backward in ("True", "False") for outcome in run) > 10
     # By our verdict all but a few pass, and those say why not.

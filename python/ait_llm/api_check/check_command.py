@@ -39,7 +39,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     add("-csv_path", "--result_csv_path", metavar="FILE", help="go on with this result csv")
     add("--timestamp", action="store_true", help="add the time to the names of the csv files")
     add("--time_limit", type=float, default=300.0, metavar="SECONDS", help="of one call; 300 if not given")
-    add("--max_memory", type=float, metavar="GIB", help="of one call; half of the machine's if not given")
+    add("--max_memory", type=float, metavar="GIB", help="of one call; a third of the machine's if not given")
     add(
         "--fail_on",
         choices=["failed", "rounding"],
@@ -49,8 +49,8 @@ def parser(program: str) -> argparse.ArgumentParser:
 
 
 def usual_memory() -> int:
-    """Bytes that one call may take: half of the machine's."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    """Bytes that one call may take: a third of the machine's, since two may run side by side."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 3
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "run_ut.py") -> int:
@@ -89,7 +89,7 @@ def _check(given: argparse.Namespace) -> int:
             max_bytes=int(given.max_memory * GIB) if given.max_memory else usual_memory(),
         ),
     )
-    device = checking.describe_device(options)
+    options, device = checking.resolved(options)
     run = checking.Run(options)
     checking.log("start UT test")
     if options.backward is None and len(run.backward) == 0:
@@ -132,7 +132,7 @@ def summary(run: object, device: str) -> str:
             )
         ),
     ]
-    lines += [f"{title:<30}{by_rule:>14}{by_rounding:>18}" for title, by_rule, by_rounding in rows]
+    lines += [f"{title:<30}{by_rule:>14}{by_rounding:>18}".rstrip() for title, by_rule, by_rounding in rows]
     if reports.explained:
         lines.append(f"\nThe two verdicts differ for {len(reports.explained)} calls; Message in the result says why.")
     if reports.failed:

@@ -8,6 +8,8 @@ import sys
 import time
 from typing import Any, Callable, NamedTuple
 
+import torch
+
 from ait_llm._errors import AitError
 from ait_llm._folders import make_folders
 from ait_llm.api_check import error_data, outcome
@@ -16,7 +18,7 @@ from ait_llm.api_check.outcome import Outcome, Settings, skipped
 from ait_llm.api_check.progress import Progress
 from ait_llm.api_check.records import ERROR_DATA, Records, read_records
 from ait_llm.api_check.reports import DETAILS, RESULT, Reports
-from ait_llm.api_check.workers import Work, limit_memory, run_all
+from ait_llm.api_check.workers import Work, keep_freed_memory, limit_memory, run_all
 
 TIME_LIMIT_SECONDS = 300.0
 
@@ -54,7 +56,9 @@ class Run:
         folders = [options.data_path] if options.data_path else []
         for path in filter(None, (options.forward, options.backward)):
             folders.append(os.path.dirname(os.path.abspath(path)))
-        self.settings = options.settings._replace(data_folders=tuple(dict.fromkeys(folders)))
+        self.settings = options.settings._replace(
+            data_folders=tuple(dict.fromkeys(folders)), keep_data=options.save_error_data
+        )
         try:
             make_folders(os.path.abspath(options.out_path))
         except OSError as error:
@@ -95,24 +99,33 @@ class Run:
             if key not in self.reports.done
         ]
         progress = Progress(len(jobs))
-        starts = [self._start(name) for name in self._options.devices]
+        starts = [self._start(name) for name in self._workers()]
         results = run_all(jobs, starts, lambda job, how: skipped(job[0], how), self._options.time_limit_seconds)
         for result in results:
             self._take(result)
             progress.step(result.key)
         progress.end()
 
+    def _workers(self) -> tuple[str, ...]:
+        """The device of each. Two share the CPU: while one runs a function the other makes inputs or compares."""
+        names = self._options.devices
+        return names * 2 if names == ("cpu",) and torch.get_num_threads() > 1 else names
+
     def _start(self, name: str) -> Callable[[], Work]:
+        threads = max(1, torch.get_num_threads() * len(self._options.devices) // len(self._workers()))
+
         def start() -> Work:
+            torch.set_num_threads(threads)
             device = self._make_device(name)
             device.prepare(self.settings.seed)
             limit_memory(self.settings.max_bytes)
+            keep_freed_memory()
             return lambda job: outcome.check(job[0], job[1], job[2], device, self.settings)
 
         return start
 
     def _take(self, result: Outcome) -> None:
-        if result.error_data is not None and self._options.save_error_data:
+        if result.error_data is not None:
             facts = {"seed": self.settings.seed, "forward_verdict": result.forward, "backward_verdict": result.backward}
             facts["message"] = result.message
             self.reproducers.append(error_data.save(self.error_folder, result.key, result.error_data, facts))
@@ -130,24 +143,27 @@ def read_both(forward: str, backward: str | None) -> tuple[Records, Records]:
     return records, {} if backward is None else read_records(backward)
 
 
-def describe_device(options: Options) -> str:
-    """In a process of its own: whoever asks for an accelerator cannot fork any more."""
+def resolved(options: Options) -> tuple[Options, str]:
+    """With the devices that are there, and what they are. AitError where one is not.
+
+    In a process of its own: whoever asks for an accelerator cannot fork any more.
+    """
 
     def start() -> Work:
         def work(name: Any) -> Any:
             try:
                 device = open_device(name, options.device_number, options.against, options.jit_compile)
-                return (True, device.describe())
+                return (device.name, device.describe())
             except AitError as error:
-                return (False, str(error))
+                return (None, str(error))
 
         return work
 
-    answers = list(run_all(list(options.devices), [start], lambda _, how: (False, how), options.time_limit_seconds))
-    for good, text in answers:
-        if not good:
+    answers = list(run_all(list(options.devices), [start], lambda _, how: (None, how), options.time_limit_seconds))
+    for name, text in answers:
+        if name is None:
             raise AitError(text)
-    return "; ".join(text for _, text in answers)
+    return options._replace(devices=tuple(name for name, _ in answers)), "; ".join(text for _, text in answers)
 
 
-__all__ = ["DETAILS", "Options", "Run", "describe_device", "log", "read_both"]
+__all__ = ["DETAILS", "Options", "Run", "log", "read_both", "resolved"]

@@ -45,7 +45,7 @@ class Accelerator(Device):
 
     def __init__(self, name: str, jit_compile: bool = False) -> None:
         if name.startswith("npu"):
-            import torch_npu  # type: ignore[import-not-found]  # noqa: F401
+            import torch_npu  # noqa: F401
         super().__init__(name)
         self._module: Any = getattr(torch, self.device.type)
         self._jit_compile = jit_compile

@@ -73,8 +73,10 @@ def run_bench(call: Call, move: Callable[[torch.Tensor, int], torch.Tensor] | No
     numbers = {id(slot): number for number, slot in enumerate([*call.slots, *filter(None, call.gradients)])}
 
     def convert(slot: Slot) -> torch.Tensor:
-        copy = _copy(slot.tensor, torch.device("cpu"))
-        if dtype is not None and copy.dtype in RAISED:
+        # Of a tensor without gaps another type is a copy already, with the same strides.
+        raised = dtype is not None and slot.tensor.dtype in RAISED and slot.tensor.dtype != dtype
+        copy = slot.tensor if raised else _copy(slot.tensor, torch.device("cpu"))
+        if raised:
             copy = copy.to(dtype)
         return move(copy, numbers[id(slot)]) if move is not None and copy.is_floating_point() else copy
 

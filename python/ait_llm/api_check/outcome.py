@@ -14,6 +14,7 @@ from ait_llm.api_check.inputs import DTYPES, Skip, Slot, Source
 from ait_llm.api_check.judging import Judge
 from ait_llm.api_check.legs import Call, Result, raised_dtype, run_bench, run_device
 from ait_llm.api_check.records import Unreadable
+from ait_llm.dump.torch_dump.store import dtype_names
 
 PASS, FAIL, SKIP, NOTHING = "True", "False", "SKIP", "N/A"
 
@@ -27,6 +28,7 @@ class Settings(NamedTuple):
     seed: int = 1234
     raw_bench: bool = False
     max_bytes: int = 8 << 30
+    keep_data: bool = True  # of calls that fail
     data_folders: tuple[str, ...] = ()
 
 
@@ -157,7 +159,7 @@ def _compare(key: str, call: Call, source: Source, device: Device, settings: Set
         within,
         tuple(output.texts() for output in [*forward.outputs, *backward.outputs]),
     )
-    if outcome.failed:
+    if outcome.failed and settings.keep_data:
         from ait_llm.api_check import error_data
 
         return outcome._replace(error_data=error_data.gather(call, bench, with_device))
@@ -181,10 +183,11 @@ class _Moved:
         return self._result
 
     def _move(self, tensor: torch.Tensor, number: int) -> torch.Tensor:
-        generator = torch.Generator().manual_seed(self._seed + number)
-        signs = torch.empty(tensor.shape, dtype=tensor.dtype).bernoulli_(0.5, generator=generator).mul_(2).sub_(1)
-        moved = tensor * signs.mul_(self._size).add_(1)
-        return torch.where(tensor.isfinite() & ~moved.isfinite(), tensor, moved)
+        moved = tensor if tensor.is_contiguous() else tensor.clone()  # a clone has no gaps
+        if moved.dtype in (torch.float32, torch.float64):
+            name = dtype_names[moved.dtype]
+            _native.move_reals(moved.data_ptr(), name, moved.numel(), self._size, self._seed, number)
+        return moved
 
 
 def _dtypes(value: Any) -> set[torch.dtype]:

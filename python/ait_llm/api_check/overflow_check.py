@@ -126,10 +126,10 @@ def _check(given: argparse.Namespace) -> int:
         device_number=given.device_number,
         jit_compile=given.jit_compile,
     )
-    device_text = checking.describe_device(options)
+    options, device_text = checking.resolved(options)
 
     def start() -> Callable[[Any], Verdict]:
-        device = open_device(given.device, given.device_number, None, given.jit_compile)
+        device = open_device(options.devices[0], given.device_number, None, given.jit_compile)
         device.prepare(settings.seed)
         limit_memory(settings.max_bytes)
         return lambda job: judge(job[0], job[1], device, settings)
