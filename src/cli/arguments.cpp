@@ -12,7 +12,7 @@ struct Alias {
   std::string_view command = {};  // only under this one, where two commands give it different names
 };
 
-constexpr std::array<Alias, 35> kAliases = {{
+constexpr std::array<Alias, 40> kAliases = {{
     {"-gp", "--golden-path"},
     {"-mp", "--my-path"},
     {"-mf", "--op-mapping-file"},
@@ -48,6 +48,11 @@ constexpr std::array<Alias, 35> kAliases = {{
     {"-csv_path", "--result-csv"},
     {"--time_limit", "--time-limit"},
     {"--max_memory", "--max-memory"},
+    {"--fail_on", "--fail-on"},
+    {"--jit_compile", "--jit-compile"},
+    {"--result_csv_path", "--result-csv"},
+    {"--forward_input_file", "--forward"},
+    {"--backward_input_file", "--backward"},
 }};
 
 bool is_command(const std::vector<std::string>& arguments, std::string_view name) {

@@ -117,10 +117,11 @@ void ask_atb_probe(const Options& o, const std::string& output, std::time_t star
 Result<void> prepend_torch_startup(RecordingPlan& plan) {
   const std::string folder = find_startup(plan);
   if (folder.empty())
-    return fail(Error(ErrorCode::kNotFound)
-                << "recording torch needs the Python package ait_llm, which was found neither beside "
-                   "this program nor by python3; install it into the command's Python, or name a "
-                   "Python that has it with AIT_PYTHON");
+    return fail(
+        Error(ErrorCode::kNotFound)
+        << "recording torch needs the Python package ait_llm, which was found neither beside "
+           "this program nor by python3; install it into the command's Python, or name a "
+           "Python that has it with AIT_PYTHON");
   const auto path = plan.environment.get("PYTHONPATH");
   plan.environment.set("PYTHONPATH", path && !path->empty() ? folder + ":" + *path : folder);
   return {};

@@ -1,8 +1,6 @@
-"""run_ut and run_overflow_check as the documents call them, and `ait api check` and `ait api overflow`."""
+"""`ait api check` and `ait api overflow`. What stands in the document is in test_seed_004.py."""
 
 import csv
-import json
-import os
 import signal
 import subprocess
 import sys
@@ -48,41 +46,6 @@ def home():
     return done.stdout.strip()
 
 
-RESULT_HEADER = (
-    "API name,Forward Test Success,Backward Test Success,Message,Forward Within Rounding,Backward Within Rounding"
-)
-
-
-def test_the_documents_commands_work_as_they_are_written(records, tmp_path):
-    """With $ATT_HOME and PYTHONPATH as they say; only the folder of the script is a copy, since it gets the results."""
-    att_home = tmp_path / "att"
-    tools = att_home / "debug" / "accuracy_tools"
-    tools.mkdir(parents=True)
-    subprocess.run(["cp", "-r", f"{home()}/debug/accuracy_tools/api_accuracy_checker", tools], check=True)
-    script = f"""
-set -e
-export ATT_HOME={att_home}
-export PYTHONPATH=$PYTHONPATH:$ATT_HOME/debug/accuracy_tools/
-cp {records}/*.json $ATT_HOME/debug/accuracy_tools/api_accuracy_checker/run_ut
-cd $ATT_HOME/debug/accuracy_tools/api_accuracy_checker/run_ut
-python run_ut.py -forward ./forward_info_0.json -backward ./backward_info_0.json -save_error_data
-"""
-    environment = {**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, timeout=300)
-    assert done.returncode == 0, done.stderr
-    folder = tools / "api_accuracy_checker" / "run_ut"
-    result = (folder / "accuracy_checking_result.csv").read_bytes().decode()
-    assert result.startswith(RESULT_HEADER + "\r\n") and result.count("\r\n") == result.count("\n")
-    verdicts = {row["API name"]: row for row in rows(folder / "accuracy_checking_result.csv")}
-    assert list(verdicts) == list(json.loads((records / "forward_info_0.json").read_text()))
-    linear = verdicts["Functional*linear*0"]
-    assert (linear["Forward Within Rounding"], linear["Backward Within Rounding"]) == ("True", "True")
-    details = {row["Npu Name"]: row for row in rows(folder / "accuracy_checking_details.csv")}
-    assert details["Functional*linear*0.backward.output.1"]["Shape"] == "(6, 8)"
-    assert "-[INFO]start UT test" in done.stderr and "-[INFO]UT task completed." in done.stderr
-    assert "the CPU in the recorded precision" in done.stdout and "Total Pass" in done.stdout
-
-
 def test_the_program_does_the_same(ait, records, tmp_path):
     arguments = ("-forward", records / "forward_info_0.json", "-backward", records / "backward_info_0.json")
     done = ait("api", "check", *arguments, "--device", "cpu", "-o", "out", "--fail-on", "rounding", timeout=300)
@@ -90,6 +53,14 @@ def test_the_program_does_the_same(ait, records, tmp_path):
     assert len(rows(tmp_path / "out" / "accuracy_checking_result.csv")) > 8
     again = ait("api", "check", *arguments, "-o", "out", timeout=300)
     assert again.returncode == 2 and "already exists, please remove it first" in again.stderr
+
+
+def test_several_devices_give_the_same_reports_as_one(ait, records, tmp_path):
+    arguments = ("-forward", records / "forward_info_0.json", "-backward", records / "backward_info_0.json")
+    for devices, folder in (("cpu", "one"), ("cpu,cpu", "two")):
+        assert ait("api", "check", *arguments, "--device", devices, "-o", folder, timeout=300).returncode == 0
+    for name in ("accuracy_checking_result.csv", "accuracy_checking_details.csv"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
 def test_a_run_that_was_cut_short_goes_on(ait, records, tmp_path):
@@ -136,7 +107,7 @@ class Odd(Device):
 
 folder = sys.argv[1]
 options = checking.Options(folder + "/forward_info_0.json", folder + "/backward_info_0.json", sys.argv[2],
-                           save_error_data=True, error_data_path=sys.argv[2], time_limit_seconds=10.0)
+                           save_error_data=True, error_data_path=sys.argv[2], time_limit_seconds=30.0)
 run = checking.Run(options, lambda name: Odd())
 run.run()
 print(check_command.summary(run, "an odd device"))
@@ -148,7 +119,7 @@ def test_calls_that_crash_or_hang_cost_themselves_and_failing_ones_are_kept(ait,
     assert done.returncode == 0, done.stderr
     found = {row["API name"]: row for row in rows(tmp_path / "accuracy_checking_result.csv")}
     assert found["Torch*relu*0"]["Message"] == "the process that ran it was killed by signal 11 (SIGSEGV)"
-    assert found["Torch*cat*0"]["Message"] == "it took longer than 10 s"
+    assert found["Torch*cat*0"]["Message"] == "it took longer than 30 s"
     assert found["Tensor*mul*0"]["Forward Test Success"] == found["Tensor*mul*0"]["Forward Within Rounding"] == "False"
     assert found["Functional*linear*0"]["Forward Within Rounding"] == "True"
     reproducer = tmp_path / "ut_error_data" / "Tensor.mul.0.json"

@@ -1,4 +1,4 @@
-"""`ait api dump`, and the documents' own lines in a training script."""
+"""`ait api dump`: scripts that know nothing of it. What stands in the document is in test_seed_004.py."""
 
 import json
 import subprocess
@@ -75,43 +75,3 @@ def test_the_status_is_the_commands_own_and_nothing_recorded_is_said(ait, tmp_pa
 def test_an_iteration_that_is_none_is_refused(ait):
     done = ait("api", "dump", "--exec", "true", "--iteration", "x")
     assert done.returncode == 2 and "--iteration takes numbers from 0" in done.stderr
-
-
-DOCUMENTED = {
-    "import": ("import api_accuracy_checker.dump", LOADER, "pass"),
-    "switch": (
-        "import api_accuracy_checker.dump as DP",
-        PLAIN,
-        'DP.dump.set_dump_switch("ON" if step == 1 else "OFF")',
-    ),
-    "short switch": (
-        "import api_accuracy_checker.dump as DP",
-        PLAIN,
-        'DP.set_dump_switch("ON" if step == 1 else "OFF")',
-    ),
-    "config": (
-        "from api_accuracy_checker.dump import msCheckerConfig\n"
-        'msCheckerConfig.update_config(dump_path="my/dump/path", real_data=True, enable_dataloader=True, target_iter=1)',  # noqa: E501
-        LOADER,
-        "pass",
-    ),
-}
-
-
-@pytest.mark.parametrize("form", DOCUMENTED)
-def test_the_documents_lines_work_as_they_are_written(form, tmp_path):
-    (tmp_path / "my" / "dump" / "path").mkdir(parents=True)
-    path = script(tmp_path, *DOCUMENTED[form])
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=tmp_path, timeout=120)
-    if DOCUMENTED[form][1] is LOADER:
-        assert done.returncode == 1
-        assert "\nException: Model pretest: exit after iteration 1.\n" in done.stderr
-    else:
-        assert done.returncode == 0, done.stderr
-    folder = tmp_path / "my" / "dump" / "path" if form == "config" else tmp_path
-    assert list(calls(folder, "stack")) == list(calls(folder))
-    if form == "config":
-        assert len(list(folder.glob("forward_real_data/*.pt"))) > 3
-        assert len(list(folder.glob("backward_real_data/*.pt"))) > 1
-    else:
-        assert step_of(folder) == 1

@@ -14,15 +14,18 @@ import pytest
 from conftest import error_line
 
 COMMANDS = [
-    [],
-    ["llm"],
-    ["llm", "compare"],
-    ["llm", "dump"],
-    ["llm", "errcheck"],
-    ["llm", "convert"],
-    ["show"],
-    ["demo"],
-    ["doctor"],
+    *(
+        [],
+        ["llm"],
+        ["llm", "compare"],
+        ["llm", "dump"],
+        ["llm", "errcheck"],
+        ["llm", "convert"],
+        ["show"],
+        ["demo"],
+        ["doctor"],
+    ),
+    *(["api"], ["api", "dump"], ["api", "check"], ["api", "overflow"]),
 ]
 NOBODY = 65534
 

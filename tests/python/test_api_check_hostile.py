@@ -121,6 +121,28 @@ def test_data_are_read_from_below_the_folder_alone(tmp_path):
         assert outcome.forward == forward, (path, outcome)
 
 
+def test_data_of_the_call_itself_may_lie_where_it_was_recorded(tmp_path):
+    """As the older tool has it: the file of records is taken to where it is checked, the data are not."""
+    for place in ("forward_real_data", "forward_real_data/rank0", "elsewhere"):
+        (tmp_path / place).mkdir()
+        for name in ("Torch*exp*0.0.pt", "Torch*exp*1.0.pt"):
+            torch.save(torch.ones(3), tmp_path / place / name)
+    (tmp_path / "forward_real_data" / "rank1").symlink_to(tmp_path / "elsewhere")
+    paths = {
+        "forward_real_data/Torch*exp*0.0.pt": "True",
+        "forward_real_data/rank0/Torch*exp*0.0.pt": "True",
+        "forward_real_data/Torch*exp*1.0.pt": "SKIP",  # of another call
+        "elsewhere/Torch*exp*0.0.pt": "SKIP",
+        "forward_real_data/rank1/Torch*exp*0.0.pt": "SKIP",
+        "forward_real_data/rank0/../Torch*exp*0.0.pt": "SKIP",
+    }
+    (tmp_path / "records").mkdir()
+    settings = Settings(data_folders=(str(tmp_path / "records"),))
+    for path, forward in paths.items():
+        outcome = run({"type": "torch.Tensor", "datapath": f"{tmp_path}/{path}"}, settings=settings)
+        assert outcome.forward == forward, (path, outcome)
+
+
 def write(folder, text):
     path = folder / "forward_info_1.json"
     path.write_text(text)

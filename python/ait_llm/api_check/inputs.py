@@ -12,10 +12,12 @@ import ait_llm
 from ait_llm import _native
 from ait_llm._errors import AitError
 from ait_llm.api_check.apis import Api
+from ait_llm.api_check.files import REAL_DATA
 from ait_llm.dump.torch_dump.store import dtype_names
 
 MAX_DIMENSIONS = 64
 MAX_DEPTH = 64
+_MAX_MOVED = 3  # forward_real_data/rank0/name
 COPIES = 6
 """Of each input: as drawn, on the device, in the benchmark's precision (which is twice as wide), and gradients."""
 
@@ -142,16 +144,29 @@ class Source:
 
     def _find(self, path: str) -> str:
         """Inside one of the folders: a file that says where data lie may have been written by anybody."""
+        parts = path.split("/")
         for folder in self._data_folders:
             root = os.path.realpath(folder)
-            moved = os.path.join(root, *path.split("/")[-2:])  # the recording as a whole may have been moved
-            for candidate in (os.path.join(root, path), moved, os.path.join(root, os.path.basename(path))):
+            # The recording as a whole may have been moved.
+            moved = (os.path.join(root, *parts[-depth:]) for depth in range(min(_MAX_MOVED, len(parts)), 0, -1))
+            for candidate in (os.path.join(root, path), *moved):
                 real = os.path.realpath(candidate)
                 if os.path.commonpath([root, real]) == root and os.path.isfile(real):
                     return real
+        if self._is_of_recording(path):
+            return path
         raise Skip(
             f"{_shortened(path)} is not below the folder of the record; name the folder of the data by --data_path"
         )
+
+    def _is_of_recording(self, path: str) -> bool:
+        """Where a recording put the data of this call: the file of records alone may have been moved."""
+        folder, name = os.path.split(path)
+        place = os.path.basename(folder)
+        if place.startswith("rank"):
+            place = os.path.basename(os.path.dirname(folder))
+        is_name = name.rsplit(".", 2)[0] == self._key and place in REAL_DATA.values()
+        return is_name and os.path.isabs(path) and os.path.realpath(path) == path and os.path.isfile(path)
 
     def _draw(self, entry: dict[str, Any], number: int) -> torch.Tensor:
         dtype = DTYPES.get(entry.get("dtype", "")) if isinstance(entry.get("dtype"), str) else None
