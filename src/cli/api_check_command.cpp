@@ -5,104 +5,57 @@
 namespace ait::cli {
 namespace {
 
-// The words that were given, for the Python package that does the work (ait_llm/api_check).
-struct ApiCheckOptions {
-  std::string forward;
-  std::string backward;
-  std::string output;
-  std::string error_data_path;
-  std::string data_path;
-  std::string device;
-  std::string number;
-  std::string against;
-  std::string seed;
-  std::string result_csv;
-  std::string time_limit;
-  std::string max_memory;
-  std::string fail_on;
-  bool save_error_data = false;
-  bool raw_bench = false;
-  bool resume = false;
-  bool timestamp = false;
-  bool jit_compile = false;
-};
-
-std::vector<std::string> words_of(const ApiCheckOptions& o) {
-  std::vector<std::string> words = {"check", "-forward", o.forward};
-  const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) words.insert(words.end(), {name, value});
-  };
-  const auto add_flag = [&](const char* name, bool value) {
-    if (value) words.emplace_back(name);
-  };
-  add("-backward", o.backward);
-  add("--out_path", o.output);
-  add("--error_data_path", o.error_data_path);
-  add("--data_path", o.data_path);
-  add("--device", o.device);
-  add("-d", o.number);
-  add("--against", o.against);
-  add("--seed", o.seed);
-  add("--result_csv_path", o.result_csv);
-  add("--time_limit", o.time_limit);
-  add("--max_memory", o.max_memory);
-  add("--fail_on", o.fail_on);
-  add_flag("-save_error_data", o.save_error_data);
-  add_flag("--raw_bench", o.raw_bench);
-  add_flag("--resume", o.resume);
-  add_flag("--timestamp", o.timestamp);
-  add_flag("--jit_compile", o.jit_compile);
-  return words;
-}
-
-class ApiCheckCommand : public CommandOf<ApiCheckOptions> {
+class ApiCheckCommand : public CommandOf<launch::PythonOptions> {
  public:
   void add_options(OptionSet& set) override {
-    ApiCheckOptions& o = options_;
+    launch::PythonOptions& o = options_;
     set.group("Input");
-    set.add_required("--forward", o.forward, "FILE",
+    set.add_required("--forward", o.value("-forward"), "FILE",
                      "forward_info_{pid}.json of a recording, or the json of one\n"
                      "call from ut_error_data");
-    set.add_option("--backward", o.backward, "FILE",
+    set.add_option("--backward", o.value("-backward"), "FILE",
                    "backward_info_{pid}.json; no gradient is checked without it");
-    set.add_option("--data-path", o.data_path, "DIR",
+    set.add_option("--data-path", o.value("--data_path"), "DIR",
                    "where real data lie, if not below the folder of the records");
     set.group("How");
-    set.add_option("--device", o.device, "DEVICE",
+    set.add_option("--device", o.value("--device"), "DEVICE",
                    "cpu, cuda, cuda:N, npu, npu:N, auto, or several with commas,\n"
                    "which then work side by side; auto if not given: an\n"
                    "accelerator where there is one");
-    set.add_option("-d", o.number, "ID", "number of the device; 0 if not given");
-    set.add_choice("--against", o.against, {"inductor"}, "WHAT",
+    set.add_option("-d", o.value("-d"), "ID", "number of the device; 0 if not given");
+    set.add_choice("--against", o.value("--against"), {"inductor"}, "WHAT",
                    "inductor: check what torch.compile makes of each function");
-    set.add_flag("-j,--jit-compile", o.jit_compile, "compile mode of the NPU runtime");
-    set.add_flag("--raw-bench", o.raw_bench,
+    set.add_flag("-j,--jit-compile", o.flag("--jit_compile"), "compile mode of the NPU runtime");
+    set.add_flag("--raw-bench", o.flag("--raw_bench"),
                  "by the rule, compare with the benchmark as it is, not rounded\n"
                  "to the device's type");
-    set.add_option("--seed", o.seed, "N", "of drawn inputs; 1234 if not given");
-    set.add_option("--time-limit", o.time_limit, "SECONDS", "of one call; 300 if not given");
-    set.add_option("--max-memory", o.max_memory, "GIB",
+    set.add_option("--seed", o.value("--seed"), "N", "of drawn inputs; 1234 if not given");
+    set.add_option("--time-limit", o.value("--time_limit"), "SECONDS",
+                   "of one call; 300 if not given");
+    set.add_option("--max-memory", o.value("--max_memory"), "GIB",
                    "of one call; a third of the machine's if not given");
     set.group("Output");
-    set.add_option("-o,--output", o.output, "DIR",
+    set.add_option("-o,--output", o.value("--out_path"), "DIR",
                    "folder for accuracy_checking_result.csv and\n"
                    "accuracy_checking_details.csv; the current one if not given");
-    set.add_flag("--save-error-data", o.save_error_data,
+    set.add_flag("--save-error-data", o.flag("-save_error_data"),
                  "keep inputs and outputs of calls that fail, in ut_error_data");
-    set.add_option("--error-data-path", o.error_data_path, "DIR",
+    set.add_option("--error-data-path", o.value("--error_data_path"), "DIR",
                    "where ut_error_data is made; as the training script said, or\n"
                    "the current folder");
-    set.add_flag("--resume", o.resume, "go on with the csv files in the output folder");
-    set.add_option("--result-csv", o.result_csv, "FILE", "go on with this result csv");
-    set.add_flag("--timestamp", o.timestamp, "add the time to the names of the csv files");
-    set.add_choice("--fail-on", o.fail_on, {"failed", "rounding"}, "WHAT",
+    set.add_flag("--resume", o.flag("--resume"), "go on with the csv files in the output folder");
+    set.add_option("--result-csv", o.value("--result_csv_path"), "FILE",
+                   "go on with this result csv");
+    set.add_flag("--timestamp", o.flag("--timestamp"),
+                 "add the time to the names of the csv files");
+    set.add_choice("--fail-on", o.value("--fail_on"), {"failed", "rounding"}, "WHAT",
                    "end with status 1 where a call fails: failed, by the rule;\n"
                    "rounding, by more than rounding explains");
   }
 
   int run() override {
     const GracefulStop stop;
-    const auto end = launch::run_python_module("ait_llm.api_check", words_of(options_));
+    const auto end = launch::run_python_module("ait_llm.api_check", options_.words("check"));
     return end ? end->status() : report_error(end.error());
   }
 };

@@ -41,6 +41,15 @@ Result<std::string> find_python() {
   return program->path;
 }
 
+std::vector<std::string> PythonOptions::words(const std::string& first) const {
+  std::vector<std::string> out = {first};
+  for (const auto& [name, value] : values_)
+    if (!value.empty()) out.insert(out.end(), {name, value});
+  for (const auto& [name, is_set] : flags_)
+    if (is_set) out.emplace_back(name);
+  return out;
+}
+
 Result<ChildEnd> run_python_module(const std::string& module,
                                    const std::vector<std::string>& words) {
   const auto python = find_python();

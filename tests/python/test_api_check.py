@@ -82,7 +82,7 @@ def test_healthy_kernels_are_within_rounding_and_the_rule_is_the_documents(name,
     assert all(message.startswith(reasons) for message in skipped.values()), skipped
     assert device != "cpu" or set(skipped) <= NOT_RUN
     run = [outcome for outcome in outcomes if outcome.forward != "SKIP"]
-    assert len(run) > 30 and sum(outcome.backward in ("True", "False") for outcome in run) > 10
+    assert len(run) > 20 and sum(outcome.backward in ("True", "False") for outcome in run) > 10
     # By our verdict all but a few pass, and those say why not.
     off = [outcome for outcome in run if "False" in (outcome.forward_within, outcome.backward_within)]
     assert len(off) <= 0.02 * len(run) and all(outcome.message for outcome in off)

@@ -82,7 +82,7 @@ def test_every_outermost_call_of_a_training_step_is_recorded_and_nothing_else_ch
     forward = read(tmp_path, "forward")
     found = collections.Counter(public(key) for key in forward)
     assert found == collections.Counter({each: n for each, n in oracle.calls.items() if not is_about_torch(each)})
-    assert sum(found.values()) > 30
+    assert sum(found.values()) > 20  # on a GPU a step of the optimizer is one call for all parameters
     assert list(read(tmp_path, "stack")) == list(forward)
     backward = read(tmp_path, "backward")
     assert set(backward) < set(forward) and len(backward) > 10
