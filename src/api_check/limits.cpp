@@ -69,7 +69,7 @@ struct Limit {
   double full;
   double narrow;
 };
-constexpr std::array<Limit, 5> kLimits = {{{0, 0}, {4, 4}, {16, 4}, {128, 8}, {128, 32}}};
+constexpr std::array<Limit, 5> kLimits = {{{0, 0}, {4, 4}, {16, 4}, {128, 8}, {256, 32}}};
 
 bool has_word(std::string_view list, std::string_view word) {
   return list.find(" " + std::string(word) + " ") != std::string_view::npos;
