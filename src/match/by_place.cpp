@@ -35,8 +35,7 @@ std::map<std::string, uint32_t> by_key(const Recording& recording) {
 
 // "output_0" of "root.lm_head/output_0.pth"; where places count, direction and number.
 std::string slot_key(const Recording& recording, const Slot& slot) {
-  const std::string call = slot.call > 0 ? "#" + std::to_string(slot.call) : "";
-  if (recording.traits.identity == Identity::kNames) return slot.tensor() + call;
+  if (recording.traits.identity == Identity::kNames) return slot.tensor();
   return (slot.direction == Direction::kInput ? "in" : "out") + std::to_string(slot.index) +
          (slot.moment == Moment::kBefore ? "before" : "");
 }
