@@ -176,17 +176,67 @@ bool is_rank_name(const std::string& name) {
          is_number(name.substr(underscore + 1, name.find('_', underscore + 1) - underscore - 1));
 }
 
-// Processes that share a device, or have none, say in their manifest which rank they were.
-void look_inside(Rank& rank) {
+// Processes that share a device, or have none, say in their manifest which rank they were; and each
+// of the models of a process has a folder and a manifest.
+FolderFacts look_inside(Rank& rank) {
+  FolderFacts facts;
   const auto text = read_text(rank.path + "/" + record::kManifestFile, kMaxManifestBytes);
   simdjson::dom::parser parser;
+  simdjson::dom::element manifest;
+  if (!text || parser.parse(*text).get(manifest) != simdjson::SUCCESS) return facts;
   uint64_t number = 0;
-  if (text && parser.parse(*text)["rank"].get(number) == simdjson::SUCCESS)
-    rank.device = std::to_string(number);
+  if (manifest["rank"].get(number) == simdjson::SUCCESS) rank.device = std::to_string(number);
+  if (std::string_view model; manifest["root"].get(model) == simdjson::SUCCESS) facts.model = model;
+  if (manifest["started"].get(facts.started) != simdjson::SUCCESS) facts.started = 0;
+  if (manifest["pid"].get(number) == simdjson::SUCCESS) {
+    facts.process = std::to_string(number);
+    // Numbers of processes come again, in containers soon.
+    if (double began = 0; manifest["process_started"].get(began) == simdjson::SUCCESS)
+      facts.process += "@" + std::to_string(began);
+  }
+  return facts;
 }
 
 FolderRules rules() {
   return {{record::kTorchTensorsFolder}, is_rank_name, holds_rounds, is_round_folder, look_inside};
+}
+
+// One model, on all ranks.
+Result<Recording> read_model(const std::string& root, std::vector<Rank> ranks,
+                             const std::string& only_round) {
+  Recording recording;
+  recording.root = root;
+  recording.traits = kTorchTraits;
+  recording.ranks = std::move(ranks);
+
+  std::vector<ModuleNode> tree;
+  const std::string tree_path = recording.ranks.front().path + "/" + record::kModelTreeFile;
+  std::error_code ignored;
+  if (!fs::exists(tree_path, ignored)) {
+    recording.problems.push_back(Error(ErrorCode::kNotFound, tree_path)
+                                 << "is missing: types and order of modules are not known");
+  } else {
+    auto read = read_module_tree(tree_path);
+    if (!read) return fail(read.error());
+    tree = std::move(*read);
+    recording.model = tree.front().type;
+  }
+  RecordingBuilder builder;
+  list_rounds(recording, builder, only_round, is_number);
+  const StatisticsOnly statistics = read_statistics(recording, builder);
+  const ModuleCalls calls(tree, recorded_calls(builder));
+  builder.finish(
+      recording, calls.operations(),
+      [&](std::string_view file) { return parse_file(file, statistics); },
+      [](const std::string& name) {
+        Operation operation;
+        operation.name = name;
+        return operation;
+      },
+      [&](const std::string& name) { return calls.parent_of(name); },
+      [&](const Operation& a, const Operation& b) { return calls.less(a.name, b.name); });
+  recording.completeness = judge_torch_dump(recording);
+  return recording;
 }
 
 }  // namespace
@@ -205,38 +255,22 @@ Result<Recording> read_torch_dump(const std::string& path) {
     return fail(Error(ErrorCode::kUsage, path)
                 << "is no dump of a torch model: expected "
                    "torch_tensors/{device}_{pid}/model_tree.json and {token}/{module}/output.pth");
-  Recording recording;
-  recording.root = found->root;
-  recording.traits = kTorchTraits;
-  recording.ranks = std::move(found->ranks);
-  recording.problems = std::move(found->problems);
-
-  std::vector<ModuleNode> tree;
-  const std::string tree_path = recording.ranks.front().path + "/" + record::kModelTreeFile;
-  std::error_code ignored;
-  if (!fs::exists(tree_path, ignored)) {
-    recording.problems.push_back(Error(ErrorCode::kNotFound, tree_path)
-                                 << "is missing: types and order of modules are not known");
-  } else {
-    auto read = read_module_tree(tree_path);
-    if (!read) return fail(read.error());
-    tree = std::move(*read);
+  found->more_models.insert(found->more_models.begin(), std::move(found->ranks));
+  std::vector<Recording> models;
+  for (std::vector<Rank>& ranks : found->more_models) {
+    auto model = read_model(found->root, std::move(ranks), found->only_round);
+    if (!model && found->more_models.size() == 1) return fail(model.error());
+    if (model)
+      models.push_back(std::move(*model));
+    else
+      found->problems.push_back(model.error());
   }
-  RecordingBuilder builder;
-  list_rounds(recording, builder, found->only_round, is_number);
-  const StatisticsOnly statistics = read_statistics(recording, builder);
-  const ModuleCalls calls(tree, recorded_calls(builder));
-  builder.finish(
-      recording, calls.operations(),
-      [&](std::string_view file) { return parse_file(file, statistics); },
-      [](const std::string& name) {
-        Operation operation;
-        operation.name = name;
-        return operation;
-      },
-      [&](const std::string& name) { return calls.parent_of(name); },
-      [&](const Operation& a, const Operation& b) { return calls.less(a.name, b.name); });
-  recording.completeness = judge_torch_dump(recording);
+  if (models.empty()) return fail(found->problems.back());
+  Recording recording = std::move(models.front());
+  recording.more_models.assign(std::make_move_iterator(models.begin() + 1),
+                               std::make_move_iterator(models.end()));
+  recording.problems.insert(recording.problems.begin(), found->problems.begin(),
+                            found->problems.end());
   return recording;
 }
 

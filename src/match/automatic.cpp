@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/parallel.h"
+#include "match/by_names.h"
 #include "match/by_place.h"
 #include "match/plan.h"
 #include "match/segment_match.h"
@@ -94,6 +95,9 @@ class Automatic {
       planned.push_back(places ? plan_by_place(*golden_, golden_programs_[programs.first], *actual_,
                                                actual_programs_[programs.second], *places, programs)
                                : plan_by_data(programs, steps));
+    if (places && golden_->traits.inputs_are_values && actual_->traits.inputs_are_values)
+      for (PlannedProgram& program : planned)
+        plan_beside_names(*places, groups.at({program.golden, program.actual}), program);
     plan_alone(*alignment, places, planned);
     auto out = carry_out(golden_, actual_, golden_programs_, actual_programs_,
                          std::move(*alignment), std::move(planned), options_.level);
@@ -268,6 +272,113 @@ class Automatic {
     return out;
   }
 
+  // What names of modules do not tell: what is computed between modules, and who corresponds to
+  // whom among modules of other names.
+  void plan_beside_names(const PlaceMap& places, const std::vector<const Step*>& steps,
+                         PlannedProgram& out) {
+    const std::vector<uint32_t> golden_of = same_slots(*golden_, *actual_, places);
+    plan_inputs(golden_of, *steps.front(), out);
+    plan_rest(places, golden_of, steps, out);
+  }
+
+  // The inputs that show what happens between modules, where either run computed them there.
+  void plan_inputs(const std::vector<uint32_t>& golden_of, const Step& step, PlannedProgram& out) {
+    const auto [golden_tokens, actual_tokens] = tokens_of(step);
+    const auto own_of = [&](const RunSide& side, const SideStep& at, const Tokens& tokens) {
+      return inputs_of_their_own({side.recording, side.programs[at.program],
+                                  [&](const Segment& segment, const std::vector<Value>& values) {
+                                    return facts_of(
+                                        segment_round(side, at, segment, values, tokens));
+                                  }});
+    };
+    std::set<uint32_t> wanted;  // of my slots
+    const std::vector<uint32_t> goldens = own_of(golden_side_, step.golden, golden_tokens);
+    for (uint32_t slot = 0; slot < golden_of.size(); ++slot)
+      if (golden_of[slot] != kNoSlot &&
+          std::binary_search(goldens.begin(), goldens.end(), golden_of[slot]))
+        wanted.insert(slot);
+    for (const uint32_t slot : own_of(actual_side_, step.actual, actual_tokens))
+      if (golden_of[slot] != kNoSlot) wanted.insert(slot);
+    for (const PlannedPair& pair : out.pairs)
+      if (!pair.actual.empty()) wanted.erase(pair.actual[0]);
+    for (const uint32_t slot : wanted) {
+      PlannedPair pair = lonely(*actual_, slot, false);
+      pair.golden = {golden_of[slot]};
+      pair.form.golden_ranks = pair.form.actual_ranks;
+      pair.form.fit = Fit::kRepeat;
+      pair.why = "by the names of modules, and no module put it out";
+      out.pairs.push_back(std::move(pair));
+    }
+  }
+
+  // Modules of one run that have no equal name in the other, in layers that correspond: data and
+  // types decide, with what names have settled as anchors.
+  void plan_rest(const PlaceMap& places, const std::vector<uint32_t>& golden_of,
+                 const std::vector<const Step*>& steps, PlannedProgram& out) {
+    std::set<uint32_t> golden_rest;
+    std::set<uint32_t> actual_rest;
+    for (const PlannedPair& pair : out.pairs) {
+      if (pair.golden.empty()) actual_rest.insert(pair.actual[0]);
+      if (pair.actual.empty()) golden_rest.insert(pair.golden[0]);
+    }
+    if (actual_rest.empty()) return;
+    const auto has_rest = [&](const std::vector<uint32_t>& operations) {
+      return std::any_of(operations.begin(), operations.end(), [&](uint32_t each) {
+        const auto first = actual_rest.lower_bound(actual_->first_slot[each]);
+        return first != actual_rest.end() && *first < actual_->first_slot[each + 1];
+      });
+    };
+    std::map<std::string, std::vector<SegmentPair>> cases;
+    for (const SegmentPair& each :
+         segments_by_place(golden_programs_[out.golden], actual_programs_[out.actual], places)) {
+      if (!has_rest(each.second->operations)) continue;
+      std::string key =
+          structure_of(*golden_, *each.first) + "|" + structure_of(*actual_, *each.second);
+      for (const auto& [golden, actual] : settled_values(each, golden_of))
+        key += "|" + std::to_string(golden) + "=" + std::to_string(actual);
+      cases[key].push_back(each);
+    }
+    const std::vector<const Step*> looked_at(
+        steps.begin(),
+        steps.begin() + static_cast<ptrdiff_t>(std::min(kRoundsLookedAt, steps.size())));
+    PlannedProgram found{out.golden, out.actual, {}};
+    for (const auto& [key, segments] : cases)
+      plan_segments(segments, looked_at, found, settled_values(segments[0], golden_of));
+    // A module's input that is the same as something is no news: outputs are what rows are of.
+    std::erase_if(found.pairs, [&](const PlannedPair& pair) {
+      return (pair.golden.empty() || !golden_rest.contains(pair.golden[0])) &&
+             (pair.actual.empty() || !actual_rest.contains(pair.actual[0]));
+    });
+    std::set<uint32_t> golden_found;
+    std::set<uint32_t> actual_found;
+    for (const PlannedPair& pair : found.pairs) {
+      golden_found.insert(pair.golden.begin(), pair.golden.end());
+      actual_found.insert(pair.actual.begin(), pair.actual.end());
+    }
+    std::erase_if(out.pairs, [&](const PlannedPair& pair) {
+      return (pair.golden.empty() && actual_found.contains(pair.actual[0])) ||
+             (pair.actual.empty() && golden_found.contains(pair.golden[0]));
+    });
+    std::move(found.pairs.begin(), found.pairs.end(), std::back_inserter(out.pairs));
+  }
+
+  // The values of two segments that names have settled.
+  SettledValues settled_values(const SegmentPair& segments,
+                               const std::vector<uint32_t>& golden_of) const {
+    std::map<uint32_t, uint32_t> golden_values;  // by slot
+    const std::vector<Value> goldens = values_of(*golden_, *segments.first);
+    for (uint32_t i = 0; i < goldens.size(); ++i)
+      golden_values.emplace(slot_of(*golden_, *segments.first, goldens[i]), i);
+    const std::vector<Value> actuals = values_of(*actual_, *segments.second);
+    SettledValues out;
+    for (uint32_t i = 0; i < actuals.size(); ++i) {
+      const auto found =
+          golden_values.find(golden_of[slot_of(*actual_, *segments.second, actuals[i])]);
+      if (found != golden_values.end()) out.emplace_back(found->second, i);
+    }
+    return out;
+  }
+
   void leave_alone(const Segment& segment, bool is_golden, PlannedProgram& out) const {
     const Recording& recording = is_golden ? *golden_ : *actual_;
     for (const Value& value : values_of(recording, segment)) {
@@ -330,7 +441,8 @@ class Automatic {
 
   // Looks at some of the segments, which all have the same structure, and pairs all of them.
   void plan_segments(const std::vector<std::pair<const Segment*, const Segment*>>& segments,
-                     const std::vector<const Step*>& steps, PlannedProgram& out) {
+                     const std::vector<const Step*>& steps, PlannedProgram& out,
+                     const SettledValues& settled = {}) {
     const std::vector<Value> golden_values = values_of(*golden_, *segments[0].first);
     const std::vector<Value> actual_values = values_of(*actual_, *segments[0].second);
     std::vector<Evidence> evidence;
@@ -345,9 +457,9 @@ class Automatic {
     if (std::any_of(evidence.begin(), evidence.end(),
                     [](const Evidence& each) { return !each.is_whole(); }))
       note_too_many(golden_values.size(), actual_values.size());
-    const SegmentMatch match =
-        match_segment({*golden_, *segments[0].first, golden_values},
-                      {*actual_, *segments[0].second, actual_values}, evidence, options_.mappings);
+    const SegmentMatch match = match_segment({*golden_, *segments[0].first, golden_values},
+                                             {*actual_, *segments[0].second, actual_values},
+                                             evidence, options_.mappings, settled);
     for (const auto& [golden_segment, actual_segment] : segments) {
       const auto golden_slot = [&, segment = golden_segment](uint32_t value) {
         return slot_of(*golden_, *segment, golden_values[value]);

@@ -208,15 +208,18 @@ struct Plan {
   }
 };
 
-// My side's operations in the order in which their results are there; then what only golden has.
+// My side's operations in the order in which their results are there, what goes into a module when it
+// begins; then what only golden has.
 void sort_pairs(const Recording& golden, const Recording& actual, std::vector<PlannedPair>& pairs) {
   const auto key = [&](const PlannedPair& pair) {
     const bool mine = !pair.actual.empty();
     const Recording& recording = mine ? actual : golden;
     const uint32_t slot = mine ? pair.actual[0] : pair.golden[0];
     const uint32_t operation = recording.slots[slot].operation;
-    return std::tuple(!mine, recording.operations[operation].end, ~operation, slot,
-                      pair.form.actual.first, pair.golden);
+    const bool begins =
+        recording.slots[slot].direction == Direction::kInput && recording.traits.inputs_are_values;
+    return std::tuple(!mine, begins ? operation : recording.operations[operation].end, begins,
+                      ~operation, slot, pair.form.actual.first, pair.golden);
   };
   std::sort(pairs.begin(), pairs.end(),
             [&](const PlannedPair& a, const PlannedPair& b) { return key(a) < key(b); });

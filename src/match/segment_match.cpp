@@ -39,15 +39,25 @@ class Matcher {
         golden_taken_(golden.values.size()),
         actual_taken_(actual.values.size()) {}
 
-  SegmentMatch run() {
+  SegmentMatch run(const SettledValues& settled) {
+    for (const auto& [golden, actual] : settled) settle(golden, actual);
     match_wholes();
     match_parts();
     match_sums();
     match_by_types();
-    return finish();
+    SegmentMatch out = finish();
+    std::erase_if(out.matches, [](const Match& match) { return match.why.empty(); });
+    return out;
   }
 
  private:
+  // It is known without a reason of this file's.
+  void settle(uint32_t golden, uint32_t actual) {
+    golden_taken_[golden] = true;
+    actual_taken_[actual] = true;
+    matches_.push_back({golden, std::nullopt, actual, {}, Certainty::kCertain, ""});
+  }
+
   // Whole tensors, as layers vote on them.
   void match_wholes() {
     const std::vector<Tally> tallies = vote_on_wholes(problem_);
@@ -312,8 +322,8 @@ class Matcher {
 
 SegmentMatch match_segment(const SegmentSide& golden, const SegmentSide& actual,
                            std::span<const Evidence> evidence,
-                           std::span<const TypeMapping> mappings) {
-  return Matcher(golden, actual, evidence, mappings).run();
+                           std::span<const TypeMapping> mappings, const SettledValues& settled) {
+  return Matcher(golden, actual, evidence, mappings).run(settled);
 }
 
 }  // namespace ait::match

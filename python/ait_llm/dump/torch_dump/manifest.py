@@ -15,6 +15,8 @@ from ait_llm.dump.torch_dump.dump_config import DumpConfig
 
 FILE = "manifest.json"
 FORMAT = 1
+_PROCESS_STARTED = round(time.time(), 3)
+"""Together with its number it tells a process from all others."""
 MAX_REASONS = 1000
 """Of different sentences about what was not stored; those beyond are counted together."""
 
@@ -111,6 +113,7 @@ class Manifest:
             "state": "recording" if not ended else "incomplete" if missing else "complete",
             "incomplete_because": missing,
             "pid": os.getpid(),
+            "process_started": _PROCESS_STARTED,
             "device": device,
             "rank": _number("RANK"),
             "local_rank": _number("LOCAL_RANK"),
