@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "match/by_names.h"
 #include "match/by_place.h"
+#include "match/fused.h"
 #include "match/plan.h"
 #include "match/segment_match.h"
 
@@ -315,12 +316,7 @@ class Automatic {
   // types decide, with what names have settled as anchors.
   void plan_rest(const PlaceMap& places, const std::vector<uint32_t>& golden_of,
                  const std::vector<const Step*>& steps, PlannedProgram& out) {
-    std::set<uint32_t> golden_rest;
-    std::set<uint32_t> actual_rest;
-    for (const PlannedPair& pair : out.pairs) {
-      if (pair.golden.empty()) actual_rest.insert(pair.actual[0]);
-      if (pair.actual.empty()) golden_rest.insert(pair.golden[0]);
-    }
+    const auto [golden_rest, actual_rest] = slots_alone(out);
     if (actual_rest.empty()) return;
     const auto has_rest = [&](const std::vector<uint32_t>& operations) {
       return std::any_of(operations.begin(), operations.end(), [&](uint32_t each) {
@@ -349,17 +345,56 @@ class Automatic {
       return (pair.golden.empty() || !golden_rest.contains(pair.golden[0])) &&
              (pair.actual.empty() || !actual_rest.contains(pair.actual[0]));
     });
-    std::set<uint32_t> golden_found;
-    std::set<uint32_t> actual_found;
-    for (const PlannedPair& pair : found.pairs) {
-      golden_found.insert(pair.golden.begin(), pair.golden.end());
-      actual_found.insert(pair.actual.begin(), pair.actual.end());
+    add_found(found.pairs, out);
+
+    const auto read = [&](bool is_golden, uint32_t slot, size_t at) {
+      return read_slot(is_golden, slot, *looked_at[at]);
+    };
+    std::vector<PlannedPair> fused =
+        plan_fused(*golden_, *actual_, places, golden_rest, actual_rest, read, looked_at.size());
+    // Those of which data have told it already.
+    const auto [golden_left, actual_left] = slots_alone(out);
+    std::erase_if(fused, [&](const PlannedPair& pair) {
+      const bool golden_is_part = pair.form.golden.taken == 0;
+      return golden_is_part ? !golden_left.contains(pair.golden[0])
+                            : !actual_left.contains(pair.actual[0]);
+    });
+    add_found(std::move(fused), out);
+  }
+
+  // Golden's and mine that have no partner.
+  static std::pair<std::set<uint32_t>, std::set<uint32_t>> slots_alone(const PlannedProgram& from) {
+    std::pair<std::set<uint32_t>, std::set<uint32_t>> out;
+    for (const PlannedPair& pair : from.pairs) {
+      if (pair.actual.empty()) out.first.insert(pair.golden[0]);
+      if (pair.golden.empty()) out.second.insert(pair.actual[0]);
+    }
+    return out;
+  }
+
+  // In place of rows that say that these stand alone.
+  static void add_found(std::vector<PlannedPair> found, PlannedProgram& out) {
+    std::set<uint32_t> golden;
+    std::set<uint32_t> actual;
+    for (const PlannedPair& pair : found) {
+      golden.insert(pair.golden.begin(), pair.golden.end());
+      actual.insert(pair.actual.begin(), pair.actual.end());
     }
     std::erase_if(out.pairs, [&](const PlannedPair& pair) {
-      return (pair.golden.empty() && actual_found.contains(pair.actual[0])) ||
-             (pair.actual.empty() && golden_found.contains(pair.golden[0]));
+      return (pair.golden.empty() && actual.contains(pair.actual[0])) ||
+             (pair.actual.empty() && golden.contains(pair.golden[0]));
     });
-    std::move(found.pairs.begin(), found.pairs.end(), std::back_inserter(out.pairs));
+    std::move(found.begin(), found.end(), std::back_inserter(out.pairs));
+  }
+
+  std::optional<Sample> read_slot(bool is_golden, uint32_t slot, const Step& step) {
+    const RunSide& side = is_golden ? golden_side_ : actual_side_;
+    const auto [golden_tokens, actual_tokens] = tokens_of(step);
+    const auto round =
+        round_of(side, is_golden ? step.golden : step.actual, side.recording.slots[slot].operation);
+    if (!round || !side.recording.has(0, *round, slot)) return std::nullopt;
+    return read_sample(side.recording.record(0, *round, slot),
+                       is_golden ? golden_tokens : actual_tokens);
   }
 
   // The values of two segments that names have settled.

@@ -50,8 +50,8 @@ TEST(TorchDump, HasModulesInTheOrderOfTheirCalls) {
   write_dump(folder, "ait_dump/torch_tensors/cpu_4711");
   const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
   ASSERT_TRUE(recording) << recording.error().text();
-  EXPECT_THAT(names(*recording), ElementsAre("root", "root.layers", "root.layers.0",
-                                             "root.layers.0#1", "root.norm"));
+  EXPECT_THAT(names(*recording),
+              ElementsAre("root", "root.layers", "root.layers.0", "root.layers.0#1", "root.norm"));
   EXPECT_EQ(recording->rounds, (std::vector<std::string>{"0", "1", "10"}));
   EXPECT_EQ(recording->operations[2].type, "Block");
   ASSERT_EQ(recording->slots.size(), 5u);
@@ -74,19 +74,19 @@ TEST(TorchDump, TakesEachCallOfAModuleForAnOperationInItsPlace) {
   const TempFolder folder;
   const std::string rank = "ait_dump/torch_tensors/cpu_1/";
   folder.write(rank + "model_tree.json", kTreeOfCalls);
-  for (const char* name : {"root", "root.drop", "root.group", "root.group.list.0",
-                           "root.group.list.0.fc"})
+  for (const char* name :
+       {"root", "root.drop", "root.group", "root.group.list.0", "root.group.list.0.fc"})
     for (const char* call : {"", "#1"})
       if (std::string(name) != "root" || *call == 0)
         folder.write(rank + "0/" + name + call + "/output.pth", "x");
   folder.write(rank + "0/root.head/output.pth", "x");
   const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
   ASSERT_TRUE(recording) << recording.error().text();
-  EXPECT_THAT(names(*recording),
-              ElementsAre("root", "root.group", "root.group.list", "root.group.list.0",
-                          "root.group.list.0.fc", "root.drop", "root.group#1", "root.group.list#1",
-                          "root.group.list.0#1", "root.group.list.0.fc#1", "root.drop#1",
-                          "root.head"));
+  EXPECT_THAT(
+      names(*recording),
+      ElementsAre("root", "root.group", "root.group.list", "root.group.list.0",
+                  "root.group.list.0.fc", "root.drop", "root.group#1", "root.group.list#1",
+                  "root.group.list.0#1", "root.group.list.0.fc#1", "root.drop#1", "root.head"));
   const Operation& second = recording->operations[9];
   EXPECT_EQ(recording->operations[second.parent].name, "root.group.list.0#1");
   EXPECT_EQ(second.type, "Linear");

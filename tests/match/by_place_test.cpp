@@ -47,8 +47,9 @@ TEST(Places, OfModulesAreThoseOfAWrappedModel) {
   const TinyRun wrapped(kTorchTraits,
                         "root\n  model\n    net\n      model\n        a\n        b\n      head");
   // A wrapper may be called like something else of golden's: its name tells nothing.
-  EXPECT_THAT(golden_names(plain, wrapped), ElementsAre("-", "-", "root", "root.model",
-                                                        "root.model.a", "root.model.b", "root.head"));
+  EXPECT_THAT(
+      golden_names(plain, wrapped),
+      ElementsAre("-", "-", "root", "root.model", "root.model.a", "root.model.b", "root.head"));
   EXPECT_THAT(golden_names(wrapped, plain),
               ElementsAre("root.model.net", "root.model.net.model", "root.model.net.model.a",
                           "root.model.net.model.b", "root.model.net.head"));
