@@ -303,6 +303,9 @@ class Automatic {
     for (const PlannedPair& pair : out.pairs)
       if (!pair.actual.empty()) wanted.erase(pair.actual[0]);
     for (const uint32_t slot : wanted) {
+      const auto golden_sample = read_slot(true, golden_of[slot], step);
+      const auto sample = golden_sample ? golden_sample : read_slot(false, slot, step);
+      if (sample && is_mask(*sample)) continue;
       PlannedPair pair = lonely(*actual_, slot, false);
       pair.golden = {golden_of[slot]};
       pair.form.golden_ranks = pair.form.actual_ranks;

@@ -1,6 +1,7 @@
 #include "match/by_names.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -19,9 +20,12 @@ using capture::Recording;
 // Two runs of one model share at least so many names.
 constexpr double kSameNames = 0.5;
 
-// Layers of each structure that are looked at for what is computed between their modules: a fault in
-// the first may hide it there.
+// Layers of each structure beside the first that are looked at for what is computed between their
+// modules: a fault in one of them may hide it there.
 constexpr size_t kLayersLookedAt = 2;
+
+// What masks hide is set to the smallest number of a type, or to minus infinity.
+constexpr float kLargestHalf = 65504;
 
 // Whether a name is that of a module, of one of its calls, or lies in it.
 bool lies_in(const std::string& name, const std::string& module) {
@@ -134,19 +138,22 @@ class OwnInputs {
     for (size_t i = 0; i < program.layers.size(); ++i)
       structures[structure_of(search_.recording, program.layers[i])].push_back(i);
     for (const auto& [structure, layers] : structures) {
-      std::set<size_t> own;  // places in the list of values
-      for (size_t i = 0; i < layers.size() && i < kLayersLookedAt; ++i) {
+      // The first layer is given what all layers are, such as tables of positions.
+      std::set<size_t> own_of_first;
+      std::set<size_t> own_of_others;
+      for (size_t i = 0; i < layers.size() && i <= kLayersLookedAt; ++i) {
         const size_t at = layers[i];
         look_at(program.layers[at], {at > 0 ? &program.layers[at - 1] : nullptr, &program.outside},
-                own);
+                i == 0 ? own_of_first : own_of_others);
       }
-      for (const size_t layer : layers) take(program.layers[layer], own);
+      for (const size_t layer : layers)
+        take(program.layers[layer], layer == layers[0] ? own_of_first : own_of_others);
     }
     std::set<size_t> own;
-    look_at(program.outside,
-            {program.layers.empty() ? nullptr : &program.layers.front(),
-             program.layers.empty() ? nullptr : &program.layers.back()},
-            own);
+    if (program.layers.empty())
+      look_at(program.outside, {}, own);
+    else
+      look_at(program.outside, {&program.layers.front(), &program.layers.back()}, own);
     take(program.outside, own);
     std::sort(out_.begin(), out_.end());
     return std::move(out_);
@@ -169,15 +176,13 @@ class OwnInputs {
 
   void look_at(const Segment& segment, const std::vector<const Segment*>& others,
                std::set<size_t>& own) {
-    std::set<uint64_t> seen;  // what modules put out, and inputs that were taken
-    const auto add_outputs = [&](const Known& from) {
-      for (size_t i = 0; i < from.values.size(); ++i)
-        if (from.values[i].is_output()) seen.insert(from.facts[i].content);
-    };
+    std::set<uint64_t> seen;  // what modules put out, and what others are given as well
     const Known& here = known(segment);
-    add_outputs(here);
+    for (size_t i = 0; i < here.values.size(); ++i)
+      if (here.values[i].is_output()) seen.insert(here.facts[i].content);
     for (const Segment* other : others)
-      if (other != nullptr) add_outputs(known(*other));
+      if (other != nullptr)
+        for (const Evidence::ValueFacts& facts : known(*other).facts) seen.insert(facts.content);
     for (size_t i = 0; i < here.values.size(); ++i)
       if (!here.values[i].is_output() && here.facts[i].content != 0 && here.facts[i].is_float &&
           seen.insert(here.facts[i].content).second)
@@ -195,6 +200,16 @@ class OwnInputs {
 };
 
 }  // namespace
+
+bool is_mask(const Sample& sample) {
+  std::set<float> values;
+  for (const std::vector<float>& row : sample.rows)
+    for (const float value : row) {
+      if (!(std::abs(value) < kLargestHalf)) return true;
+      if (values.size() <= 2) values.insert(value);
+    }
+  return values.size() <= 2;
+}
 
 std::vector<uint32_t> inputs_of_their_own(const InputSearch& search) {
   return OwnInputs(search).run();

@@ -12,6 +12,7 @@
 #include "match/by_place.h"
 #include "match/evidence.h"
 #include "match/program.h"
+#include "match/sample.h"
 
 namespace ait::match {
 
@@ -44,6 +45,10 @@ using SegmentPair = std::pair<const Segment*, const Segment*>;
 // Layers whose outermost operations correspond, then what lies outside of layers.
 std::vector<SegmentPair> segments_by_place(const Program& golden, const Program& actual,
                                            const PlaceMap& places);
+
+// Whether a tensor says what others are to be hidden, by itself or added to something. It holds
+// other numbers in every type, and nothing is computed of it.
+bool is_mask(const Sample& sample);
 
 struct InputSearch {
   const capture::Recording& recording;
