@@ -151,3 +151,27 @@ def test_a_model_whose_every_projection_has_an_adapter_is_compared_by_names(ait,
     pairs = {(row["golden_operation"], row["my_operation"]) for row in rows if row["golden_operation"]}
     for golden, mine in pairs:
         assert not mine or mine in (golden, f"{golden}.base_layer")
+
+
+T5 = """
+import torch, transformers
+torch.manual_seed(7)
+config = transformers.T5Config(
+    vocab_size=37, d_model=16, d_kv=4, d_ff=24, num_layers=2, num_heads=4, decoder_start_token_id=0, pad_token_id=0,
+    eos_token_id=None)
+model = transformers.T5ForConditionalGeneration(config).eval()
+model.generate(torch.tensor([[1, 5, 9]]), max_new_tokens=3, do_sample=False)
+"""
+
+
+def test_the_encoder_that_a_script_calls_by_itself_is_compared(ait, tmp_path):
+    pytest.importorskip("transformers")
+    from torch_script import dump
+
+    dump(tmp_path, T5, "-er", "0,2", out="golden")
+    dump(tmp_path, T5, "-er", "0,2", out="mine")
+    done, _, rows = compare(ait, "--fail-on", "failed,unmatched")
+    assert done.returncode == 0, done.stderr
+    names = list(dict.fromkeys(row["data_id"].split("/")[0] for row in rows))
+    assert names == ["T5Stack", "T5ForConditionalGeneration"]
+    assert {row["identical"] for row in rows} == {"True"}
