@@ -6,14 +6,13 @@
 #include <set>
 #include <string>
 
+#include "match/by_names.h"
+
 namespace ait::match {
 namespace {
 
 using capture::Operation;
 using capture::Recording;
-
-// Two runs of one model share at least so many names of modules.
-constexpr double kSameNames = 0.5;
 
 struct Model {
   std::string kind;
@@ -29,12 +28,13 @@ struct Model {
 
   bool same_kind(const Model& other) const { return !kind.empty() && kind == other.kind; }
 
-  double shared_names(const Model& other) const {
+  bool shares_names(const Model& other) const {
     const auto shared = std::count_if(names.begin(), names.end(), [&](const std::string& name) {
       return other.names.contains(name);
     });
-    const size_t fewer = std::min(names.size(), other.names.size());
-    return fewer == 0 ? 0 : static_cast<double>(shared) / static_cast<double>(fewer);
+    // Of the larger one: "root" is a name of every model.
+    const size_t more = std::max(names.size(), other.names.size());
+    return are_enough_names(static_cast<size_t>(shared), more, more);
   }
 };
 
@@ -46,9 +46,7 @@ constexpr std::array<Reason, 4> kReasons = {
     },
     [](const Model& golden, const Model& actual) { return golden.same_kind(actual); },
     [](const Model& golden, const Model& actual) { return golden.names == actual.names; },
-    [](const Model& golden, const Model& actual) {
-      return golden.shared_names(actual) >= kSameNames;
-    },
+    [](const Model& golden, const Model& actual) { return golden.shares_names(actual); },
 };
 
 size_t largest(const std::vector<Model>& models) {

@@ -39,6 +39,9 @@ TEST(Models, OfOtherKindsBelongTogetherByNames) {
   const Models golden = {model("Gpt", "root\n  a\n  b"), model("Bert", "root\n  x\n  y")};
   const Models actual = {model("MyBert", "root\n  x\n  y\n  z"), model("MyGpt", "root\n  a\n  b")};
   EXPECT_THAT(pair_models(golden, actual), ElementsAre(Pair(1, 0), Pair(0, 1)));
+  // The outermost module is called alike in all models.
+  EXPECT_THAT(pair_models(golden, Models{model("Loss", "root"), actual[1]}),
+              ElementsAre(Pair(0, 1)));
 }
 
 TEST(Models, ThatHaveNothingInCommonAreAPairOnlyWhereNothingElseIs) {
