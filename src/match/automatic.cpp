@@ -6,9 +6,8 @@
 #include <set>
 
 #include "base/parallel.h"
-#include "match/by_names.h"
+#include "match/beside_names.h"
 #include "match/by_place.h"
-#include "match/fused.h"
 #include "match/plan.h"
 #include "match/segment_match.h"
 
@@ -98,7 +97,12 @@ class Automatic {
                                : plan_by_data(programs, steps));
     if (places && golden_->traits.inputs_are_values && actual_->traits.inputs_are_values)
       for (PlannedProgram& program : planned)
-        plan_beside_names(*places, groups.at({program.golden, program.actual}), program);
+        plan_beside_names(
+            {golden_side_, actual_side_, *places, groups.at({program.golden, program.actual}),
+             [&](const Step& step) { return tokens_of(step); },
+             [&](const auto& segments, const auto& steps, const auto& settled,
+                 PlannedProgram& out) { plan_segments(segments, steps, out, settled); }},
+            program);
     plan_alone(*alignment, places, planned);
     auto out = carry_out(golden_, actual_, golden_programs_, actual_programs_,
                          std::move(*alignment), std::move(planned), options_.level);
@@ -270,150 +274,6 @@ class Automatic {
       if (!golden_done.contains(i)) leave_alone(golden.layers[i], true, out);
     for (size_t i = 0; i < actual.layers.size(); ++i)
       if (!actual_done.contains(i)) leave_alone(actual.layers[i], false, out);
-    return out;
-  }
-
-  // What names of modules do not tell: what is computed between modules, and who corresponds to
-  // whom among modules of other names.
-  void plan_beside_names(const PlaceMap& places, const std::vector<const Step*>& steps,
-                         PlannedProgram& out) {
-    const std::vector<uint32_t> golden_of = same_slots(*golden_, *actual_, places);
-    plan_inputs(golden_of, *steps.front(), out);
-    plan_rest(places, golden_of, steps, out);
-  }
-
-  // The inputs that show what happens between modules, where either run computed them there.
-  void plan_inputs(const std::vector<uint32_t>& golden_of, const Step& step, PlannedProgram& out) {
-    const auto [golden_tokens, actual_tokens] = tokens_of(step);
-    const auto own_of = [&](const RunSide& side, const SideStep& at, const Tokens& tokens) {
-      return inputs_of_their_own({side.recording, side.programs[at.program],
-                                  [&](const Segment& segment, const std::vector<Value>& values) {
-                                    return facts_of(
-                                        segment_round(side, at, segment, values, tokens));
-                                  }});
-    };
-    std::set<uint32_t> wanted;  // of my slots
-    const std::vector<uint32_t> goldens = own_of(golden_side_, step.golden, golden_tokens);
-    for (uint32_t slot = 0; slot < golden_of.size(); ++slot)
-      if (golden_of[slot] != kNoSlot &&
-          std::binary_search(goldens.begin(), goldens.end(), golden_of[slot]))
-        wanted.insert(slot);
-    for (const uint32_t slot : own_of(actual_side_, step.actual, actual_tokens))
-      if (golden_of[slot] != kNoSlot) wanted.insert(slot);
-    for (const PlannedPair& pair : out.pairs)
-      if (!pair.actual.empty()) wanted.erase(pair.actual[0]);
-    for (const uint32_t slot : wanted) {
-      const auto golden_sample = read_slot(true, golden_of[slot], step);
-      const auto sample = golden_sample ? golden_sample : read_slot(false, slot, step);
-      if (sample && is_mask(*sample)) continue;
-      PlannedPair pair = lonely(*actual_, slot, false);
-      pair.golden = {golden_of[slot]};
-      pair.form.golden_ranks = pair.form.actual_ranks;
-      pair.form.fit = Fit::kRepeat;
-      pair.why = "by the names of modules, and no module put it out";
-      out.pairs.push_back(std::move(pair));
-    }
-  }
-
-  // Modules of one run that have no equal name in the other, in layers that correspond: data and
-  // types decide, with what names have settled as anchors.
-  void plan_rest(const PlaceMap& places, const std::vector<uint32_t>& golden_of,
-                 const std::vector<const Step*>& steps, PlannedProgram& out) {
-    const auto [golden_rest, actual_rest] = slots_alone(out);
-    if (actual_rest.empty()) return;
-    const auto has_rest = [&](const std::vector<uint32_t>& operations) {
-      return std::any_of(operations.begin(), operations.end(), [&](uint32_t each) {
-        const auto first = actual_rest.lower_bound(actual_->first_slot[each]);
-        return first != actual_rest.end() && *first < actual_->first_slot[each + 1];
-      });
-    };
-    std::map<std::string, std::vector<SegmentPair>> cases;
-    for (const SegmentPair& each :
-         segments_by_place(golden_programs_[out.golden], actual_programs_[out.actual], places)) {
-      if (!has_rest(each.second->operations)) continue;
-      std::string key =
-          structure_of(*golden_, *each.first) + "|" + structure_of(*actual_, *each.second);
-      for (const auto& [golden, actual] : settled_values(each, golden_of))
-        key += "|" + std::to_string(golden) + "=" + std::to_string(actual);
-      cases[key].push_back(each);
-    }
-    const std::vector<const Step*> looked_at(
-        steps.begin(),
-        steps.begin() + static_cast<ptrdiff_t>(std::min(kRoundsLookedAt, steps.size())));
-    PlannedProgram found{out.golden, out.actual, {}};
-    for (const auto& [key, segments] : cases)
-      plan_segments(segments, looked_at, found, settled_values(segments[0], golden_of));
-    // A module's input that is the same as something is no news: outputs are what rows are of.
-    std::erase_if(found.pairs, [&](const PlannedPair& pair) {
-      return (pair.golden.empty() || !golden_rest.contains(pair.golden[0])) &&
-             (pair.actual.empty() || !actual_rest.contains(pair.actual[0]));
-    });
-    add_found(found.pairs, out);
-
-    const auto read = [&](bool is_golden, uint32_t slot, size_t at) {
-      return read_slot(is_golden, slot, *looked_at[at]);
-    };
-    std::vector<PlannedPair> fused =
-        plan_fused(*golden_, *actual_, places, golden_rest, actual_rest, read, looked_at.size());
-    // Those of which data have told it already.
-    const auto [golden_left, actual_left] = slots_alone(out);
-    std::erase_if(fused, [&](const PlannedPair& pair) {
-      const bool golden_is_part = pair.form.golden.taken == 0;
-      return golden_is_part ? !golden_left.contains(pair.golden[0])
-                            : !actual_left.contains(pair.actual[0]);
-    });
-    add_found(std::move(fused), out);
-  }
-
-  // Golden's and mine that have no partner.
-  static std::pair<std::set<uint32_t>, std::set<uint32_t>> slots_alone(const PlannedProgram& from) {
-    std::pair<std::set<uint32_t>, std::set<uint32_t>> out;
-    for (const PlannedPair& pair : from.pairs) {
-      if (pair.actual.empty()) out.first.insert(pair.golden[0]);
-      if (pair.golden.empty()) out.second.insert(pair.actual[0]);
-    }
-    return out;
-  }
-
-  // In place of rows that say that these stand alone.
-  static void add_found(std::vector<PlannedPair> found, PlannedProgram& out) {
-    std::set<uint32_t> golden;
-    std::set<uint32_t> actual;
-    for (const PlannedPair& pair : found) {
-      golden.insert(pair.golden.begin(), pair.golden.end());
-      actual.insert(pair.actual.begin(), pair.actual.end());
-    }
-    std::erase_if(out.pairs, [&](const PlannedPair& pair) {
-      return (pair.golden.empty() && actual.contains(pair.actual[0])) ||
-             (pair.actual.empty() && golden.contains(pair.golden[0]));
-    });
-    std::move(found.begin(), found.end(), std::back_inserter(out.pairs));
-  }
-
-  std::optional<Sample> read_slot(bool is_golden, uint32_t slot, const Step& step) {
-    const RunSide& side = is_golden ? golden_side_ : actual_side_;
-    const auto [golden_tokens, actual_tokens] = tokens_of(step);
-    const auto round =
-        round_of(side, is_golden ? step.golden : step.actual, side.recording.slots[slot].operation);
-    if (!round || !side.recording.has(0, *round, slot)) return std::nullopt;
-    return read_sample(side.recording.record(0, *round, slot),
-                       is_golden ? golden_tokens : actual_tokens);
-  }
-
-  // The values of two segments that names have settled.
-  SettledValues settled_values(const SegmentPair& segments,
-                               const std::vector<uint32_t>& golden_of) const {
-    std::map<uint32_t, uint32_t> golden_values;  // by slot
-    const std::vector<Value> goldens = values_of(*golden_, *segments.first);
-    for (uint32_t i = 0; i < goldens.size(); ++i)
-      golden_values.emplace(slot_of(*golden_, *segments.first, goldens[i]), i);
-    const std::vector<Value> actuals = values_of(*actual_, *segments.second);
-    SettledValues out;
-    for (uint32_t i = 0; i < actuals.size(); ++i) {
-      const auto found =
-          golden_values.find(golden_of[slot_of(*actual_, *segments.second, actuals[i])]);
-      if (found != golden_values.end()) out.emplace_back(found->second, i);
-    }
     return out;
   }
 
