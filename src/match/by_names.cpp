@@ -11,7 +11,6 @@
 namespace ait::match {
 namespace {
 
-using capture::Direction;
 using capture::kNoOperation;
 using capture::Level;
 using capture::Operation;

@@ -3,13 +3,13 @@ once. What corresponds is known from a run of my model without its fault, which 
 equals golden's wherever the two correspond.
 """
 
-import csv
 import pathlib
 import random
 import re
 
 import torch
 from ait_llm import DumpConfig, register_hook
+from pairing import read_rows
 from torch_run import leaves
 
 WIDTH = 32
@@ -243,9 +243,7 @@ class Case:
         out = self.folder / "out"
         done = ait("llm", "compare", "-gp", self.golden, "-mp", self.mine, "-o", out, "--extended", *arguments)
         assert done.returncode == 0, done.stderr
-        (path,) = out.glob("*.csv")
-        with open(path, newline="", encoding="utf-8") as file:
-            return done, list(csv.DictReader(file))
+        return done, read_rows(out)
 
     def _golden_outputs(self):
         """Of each round, golden's outputs of leaves and of others."""

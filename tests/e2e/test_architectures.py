@@ -3,14 +3,13 @@
 The smallest that transformers builds of each class; those of one decoder are many, since that is what people compare.
 """
 
-import csv
-
 import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from ait_llm import DumpConfig, register_hook
+from pairing import read_rows
 
 # What configurations call the same things, as far as a class knows the word.
 SMALL = dict(
@@ -128,9 +127,7 @@ def rows_of(ait, tmp_path):
         out = tmp_path / f"{golden}_{mine}"
         done = ait("llm", "compare", "-gp", tmp_path / golden, "-mp", tmp_path / mine, "-o", out, "--extended")
         assert done.returncode == 0, done.stderr
-        (path,) = out.glob("*.csv")
-        with open(path, newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
+        return read_rows(out)
 
     return compare
 

@@ -1,16 +1,18 @@
 """`ait llm compare` on two torch runs that share names of modules: what names settle, and what they leave open."""
 
-import csv
 import json
 import random
 
 import pytest
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
 
 import pairing_names
 from ait_llm import DumpConfig, register_hook
+from pairing import read_rows
 from pairing_names import KINDS, Around, make
+from torch_script import dump
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,18 +37,10 @@ def record(folder, *models, rounds=1):
     return [handle.folder for handle in handles]
 
 
-def compare(ait, *arguments, golden="golden", mine="mine"):
+def compare(ait, folder, *arguments):
     """The finished process, the document and the rows."""
-    done = ait("llm", "compare", "-gp", golden, "-mp", mine, "-o", "out", "--extended", "--json", *arguments)
-    document = json.loads(done.stdout)
-    with open(ait.folder / document["report"], newline="", encoding="utf-8") as file:
-        return done, document, list(csv.DictReader(file))
-
-
-@pytest.fixture
-def ait(ait, tmp_path):
-    ait.folder = tmp_path
-    return ait
+    done = ait("llm", "compare", "-gp", "golden", "-mp", "mine", "-o", "out", "--extended", "--json", *arguments)
+    return done, json.loads(done.stdout), read_rows(folder / "out")
 
 
 def test_a_forgotten_addition_is_not_blamed_on_the_norm_behind_it(ait, tmp_path):
@@ -54,7 +48,7 @@ def test_a_forgotten_addition_is_not_blamed_on_the_norm_behind_it(ait, tmp_path)
     mine = make(1)
     mine.layers[1].residual = False
     record(tmp_path / "mine", mine)
-    _, _, rows = compare(ait)
+    _, _, rows = compare(ait, tmp_path)
     first = next(row for row in rows if row["identical"] == "False")
     assert first["data_id"] == "root.layers.1.post_attention_layernorm/input_0"
     assert first["pairing_reason"] == "by the names of modules, and no module put it out"
@@ -63,7 +57,7 @@ def test_a_forgotten_addition_is_not_blamed_on_the_norm_behind_it(ait, tmp_path)
 def test_inputs_that_a_module_put_out_are_no_rows(ait, tmp_path):
     record(tmp_path / "golden", make(1))
     record(tmp_path / "mine", make(1))
-    _, _, rows = compare(ait)
+    _, _, rows = compare(ait, tmp_path)
     inputs = [row["data_id"] for row in rows if "/input" in row["data_id"] and ".1." in row["data_id"]]
     layer = "root.layers.1"
     assert inputs == [
@@ -91,7 +85,7 @@ def test_a_fault_is_found_between_two_calls_of_a_module(ait, tmp_path):
     with torch.no_grad():
         mine.b.weight.mul_(1.5)
     record(tmp_path / "mine", mine)
-    _, _, rows = compare(ait)
+    _, _, rows = compare(ait, tmp_path)
     assert [row["data_id"] for row in rows] == [
         f"root{name}/output" for name in (".embed", ".a", ".drop", ".b", ".drop#1", "")
     ]
@@ -101,7 +95,7 @@ def test_a_fault_is_found_between_two_calls_of_a_module(ait, tmp_path):
 def test_what_ran_in_the_first_round_only_is_no_row_of_later_ones(ait, tmp_path):
     record(tmp_path / "golden", make(1, once=True), rounds=3)
     record(tmp_path / "mine", make(1, once=True), rounds=3)
-    done, _, rows = compare(ait, "--fail-on", "failed,unmatched")
+    done, _, rows = compare(ait, tmp_path, "--fail-on", "failed,unmatched")
     assert done.returncode == 0
     assert {row["token_id"] for row in rows if ".encoder" in row["data_id"]} == {"0"}
     assert {row["identical"] for row in rows} == {"True"}
@@ -116,7 +110,7 @@ def test_every_model_of_a_process_is_compared(ait, tmp_path):
     with torch.no_grad():
         mine[2].lm_head.weight.mul_(1.1)
     record(tmp_path / "mine", *mine)
-    _, document, rows = compare(ait)
+    _, document, rows = compare(ait, tmp_path)
     names = [row["data_id"].split("/")[0] for row in rows]
     assert list(dict.fromkeys(names)) == ["Decoder", "Around", "Decoder#1"]
     assert [row["data_id"] for row in rows if row["identical"] == "False"] == [
@@ -129,7 +123,7 @@ def test_every_model_of_a_process_is_compared(ait, tmp_path):
 def test_a_model_that_the_other_run_does_not_have_is_named(ait, tmp_path):
     record(tmp_path / "golden", make(1))
     folders = record(tmp_path / "mine", torch.nn.Embedding(50, 4), make(1))
-    done, _, rows = compare(ait)
+    done, _, rows = compare(ait, tmp_path)
     assert {row["identical"] for row in rows} == {"True"}
     assert all("/torch_tensors/" in row["my_data_path"] and folders[1] in row["my_data_path"] for row in rows)
     (warning,) = [line for line in done.stderr.splitlines() if "is not compared" in line]
@@ -146,7 +140,7 @@ def test_a_model_whose_every_projection_has_an_adapter_is_compared_by_names(ait,
 
     record(tmp_path / "golden", make(1))
     record(tmp_path / "mine", adapt(make(1)))
-    _, document, rows = compare(ait)
+    _, document, rows = compare(ait, tmp_path)
     assert document["pairing"]["method"].startswith("by the names of modules")
     pairs = {(row["golden_operation"], row["my_operation"]) for row in rows if row["golden_operation"]}
     for golden, mine in pairs:
@@ -165,12 +159,9 @@ model.generate(torch.tensor([[1, 5, 9]]), max_new_tokens=3, do_sample=False)
 
 
 def test_the_encoder_that_a_script_calls_by_itself_is_compared(ait, tmp_path):
-    pytest.importorskip("transformers")
-    from torch_script import dump
-
     dump(tmp_path, T5, "-er", "0,2", out="golden")
     dump(tmp_path, T5, "-er", "0,2", out="mine")
-    done, _, rows = compare(ait, "--fail-on", "failed,unmatched")
+    done, _, rows = compare(ait, tmp_path, "--fail-on", "failed,unmatched")
     assert done.returncode == 0, done.stderr
     names = list(dict.fromkeys(row["data_id"].split("/")[0] for row in rows))
     assert names == ["T5Stack", "T5ForConditionalGeneration"]
