@@ -67,28 +67,80 @@ Rank rank_of(const std::string& folder, const std::string& name,
   return {folder.empty() ? name : folder + "/" + name, name, device, pid};
 }
 
-void keep_latest_of_each_device(RankFolders& found) {
-  std::map<std::string, size_t> best;
-  std::vector<Rank> kept;
-  for (Rank& rank : found.ranks) {
-    const auto [place, is_new] = best.try_emplace(rank.device, kept.size());
-    if (is_new) {
-      kept.push_back(std::move(rank));
-      continue;
-    }
-    Rank& other = kept[place->second];
+struct KnownRank {
+  Rank rank;
+  FolderFacts facts;
+};
+
+// Leaves out what earlier processes recorded on a device that a later one used, too.
+std::vector<KnownRank> latest_of_each_device(std::vector<KnownRank> all,
+                                             std::vector<Error>& problems) {
+  struct Process {
+    std::string name;
+    std::string folder;
+    fs::file_time_type written;
+  };
+  const auto name_of_process = [](const KnownRank& each) {
+    return each.facts.process.empty() ? "/" + each.rank.name : each.facts.process;
+  };
+  std::map<std::string, Process> latest;  // of each device
+  for (const KnownRank& each : all) {
     std::error_code ignored;
-    if (fs::last_write_time(rank.path, ignored) > fs::last_write_time(other.path, ignored))
-      std::swap(rank, other);
-    found.problems.push_back(Error(ErrorCode::kUsage, rank.path)
-                             << "is left out: " << printable(other.name)
-                             << " is a later run on the same device; name a rank's folder to "
-                                "choose another");
+    const auto written = fs::last_write_time(each.rank.path, ignored);
+    const auto [place, is_new] = latest.try_emplace(
+        each.rank.device, Process{name_of_process(each), each.rank.name, written});
+    if (!is_new && written > place->second.written)
+      place->second = {name_of_process(each), each.rank.name, written};
   }
-  found.ranks = std::move(kept);
-  std::sort(found.ranks.begin(), found.ranks.end(), [](const Rank& a, const Rank& b) {
-    return a.device != b.device ? natural_less(a.device, b.device) : natural_less(a.name, b.name);
+  std::vector<KnownRank> kept;
+  for (KnownRank& each : all) {
+    const Process& last = latest.at(each.rank.device);
+    if (name_of_process(each) == last.name) {
+      kept.push_back(std::move(each));
+    } else {
+      problems.push_back(Error(ErrorCode::kUsage, each.rank.path)
+                         << "is left out: " << printable(last.folder)
+                         << " is a later run on the same device; name a rank's folder to choose "
+                            "another");
+    }
+  }
+  return kept;
+}
+
+// A process has a folder for each of its models. The first model of a kind is the same on all ranks,
+// and so is the second one.
+std::vector<std::vector<Rank>> by_model(std::vector<KnownRank> all) {
+  std::stable_sort(all.begin(), all.end(), [](const KnownRank& a, const KnownRank& b) {
+    return a.facts.started != b.facts.started ? a.facts.started < b.facts.started
+                                              : natural_less(a.rank.name, b.rank.name);
   });
+  std::map<std::pair<std::string, std::string>, size_t> seen;  // of a model on a device
+  std::map<std::pair<std::string, size_t>, size_t> places;
+  std::vector<std::vector<Rank>> models;
+  for (KnownRank& each : all) {
+    const size_t which = seen[{each.facts.model, each.rank.device}]++;
+    const auto [place, is_new] = places.try_emplace({each.facts.model, which}, models.size());
+    if (is_new) models.emplace_back();
+    models[place->second].push_back(std::move(each.rank));
+  }
+  for (std::vector<Rank>& ranks : models)
+    std::sort(ranks.begin(), ranks.end(), [](const Rank& a, const Rank& b) {
+      return a.device != b.device ? natural_less(a.device, b.device) : natural_less(a.name, b.name);
+    });
+  return models;
+}
+
+void sort_out(RankFolders& found, const FolderRules& rules) {
+  std::vector<KnownRank> all;
+  for (Rank& rank : found.ranks) {
+    KnownRank& each = all.emplace_back(KnownRank{std::move(rank), {}});
+    if (rules.look_inside) each.facts = rules.look_inside(each.rank);
+  }
+  found.more_models = by_model(latest_of_each_device(std::move(all), found.problems));
+  found.ranks.clear();
+  if (found.more_models.empty()) return;
+  found.ranks = std::move(found.more_models.front());
+  found.more_models.erase(found.more_models.begin());
 }
 
 // Ranks directly inside a folder.
@@ -194,9 +246,7 @@ Result<RankFolders> find_ranks(const std::string& given, const FolderRules& rule
                   << "holds several dumps (" << printable(dumps[0]) << ", " << printable(dumps[1])
                   << (dumps.size() > 2 ? ", …" : "") << "); name one of them");
   }
-  if (rules.look_inside)
-    for (Rank& rank : found.ranks) rules.look_inside(rank);
-  keep_latest_of_each_device(found);
+  sort_out(found, rules);
   return found;
 }
 

@@ -31,8 +31,18 @@ bool is_numbered(std::string_view name);
 struct RankFolders {
   std::string root;         // of the dump: where topologies lie; empty if none is known
   std::vector<Rank> ranks;  // by device; of several processes on one device the latest
-  std::string only_round;   // where the path named one
+  // Where these processes ran further models, the ranks of each of them, in the order in which they
+  // were begun. `ranks` are those of the first.
+  std::vector<std::vector<Rank>> more_models;
+  std::string only_round;  // where the path named one
   std::vector<Error> problems;
+};
+
+// What a folder says of itself.
+struct FolderFacts {
+  std::string process;  // the same in all folders of a process; empty where nobody says
+  std::string model;    // what kind of model it is of
+  double started = 0;   // seconds
 };
 
 // What makes a folder a rank's and a round's in one layout.
@@ -42,7 +52,7 @@ struct FolderRules {
   std::function<bool(const std::string& path)> holds_rounds;
   std::function<bool(const std::string& path)> is_round;
   // Says more of a rank than its name does; may be empty.
-  std::function<void(Rank& rank)> look_inside;
+  std::function<FolderFacts(Rank& rank)> look_inside;
 };
 
 // Nothing (no ranks) where the path is no such dump. Fails where it holds several dumps.

@@ -128,6 +128,7 @@ struct Completeness {
 
 struct Recording {
   std::string root;
+  std::string model;  // its kind, "LlamaForCausalLM"; empty where nobody says
   Traits traits;
   std::vector<Rank> ranks;                        // by device
   std::vector<std::string> rounds;                // names of folders, numbers in numeric order
@@ -147,6 +148,7 @@ struct Recording {
   std::vector<Execution> executions;
   std::vector<Error> problems;
   Completeness completeness;
+  std::vector<Recording> more_models;  // that the same processes ran, in the order they were begun
 
   bool has(size_t rank, size_t round, uint32_t slot) const;
   bool has_any(size_t rank, size_t round, uint32_t operation) const;  // itself or below it

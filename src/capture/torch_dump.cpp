@@ -6,7 +6,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <limits>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -14,6 +14,7 @@
 #include "capture/completeness.h"
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
+#include "capture/module_tree.h"
 #include "formats/registry.h"
 #include "record/dump_names.h"
 
@@ -23,10 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 4> kExtensions = {".pth", ".pt", ".npy", ".bin"};
-constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
-constexpr size_t kMaxTreeBytes = size_t{256} << 20;
-// simdjson's own limit is 1024; modules do not nest like this.
-constexpr size_t kMaxTreeDepth = 512;
+constexpr size_t kMaxManifestBytes = size_t{256} << 20;
 
 // In this order: the first part that a type contains decides.
 constexpr auto kKindWords = std::to_array<KindWord>({
@@ -44,70 +42,6 @@ constexpr auto kKindWords = std::to_array<KindWord>({
     {"dropout", OpKind::kMove},
     {"identity", OpKind::kMove},
 });
-
-struct Node {
-  Operation operation;
-  uint64_t order = kNever;
-  size_t place = 0;  // in the file
-};
-
-struct Tree {
-  std::vector<Node> nodes;
-  std::map<std::string, size_t> by_name;
-};
-
-// Returns when the node, or the first thing in it, was called.
-uint64_t add_node(Tree& tree, const simdjson::dom::element& element, size_t depth) {
-  std::string_view name;
-  std::string_view type;
-  uint64_t order = kNever;
-  if (depth > kMaxTreeDepth || element["name"].get(name) != simdjson::SUCCESS) return kNever;
-  if (element["type"].get(type) != simdjson::SUCCESS) type = {};
-  if (element["order"].get(order) != simdjson::SUCCESS) order = kNever;
-  const size_t at = tree.nodes.size();
-  std::string_view alias;
-  if (element["alias_of"].get(alias) == simdjson::SUCCESS) return kNever;  // stands elsewhere
-  Node node;
-  node.operation.name = name;
-  node.operation.type = type;
-  node.operation.kind = torch_kind(type);
-  node.place = at;
-  const bool is_new = tree.by_name.try_emplace(node.operation.name, at).second;
-  if (is_new) tree.nodes.push_back(std::move(node));
-  simdjson::dom::array children;
-  if (element["children"].get(children) == simdjson::SUCCESS)
-    for (const simdjson::dom::element child : children)
-      order = std::min(order, add_node(tree, child, depth + 1));
-  if (is_new) tree.nodes[at].order = order;
-  return order;
-}
-
-Result<Tree> read_tree(const std::string& path) {
-  const auto text = read_text(path, kMaxTreeBytes);
-  if (!text) return fail(text.error());
-  simdjson::dom::parser parser;
-  simdjson::dom::element root;
-  Tree tree;
-  if (parser.parse(*text).get(root) == simdjson::SUCCESS) add_node(tree, root, 0);
-  if (tree.nodes.empty())
-    return fail(
-        Error(ErrorCode::kCorrupt, path)
-        << "is no tree of modules: it needs an object with name, type and children; was the "
-           "run cut short?");
-  return tree;
-}
-
-// "root.a.b#2" as {"root.a.b", 2}
-std::pair<std::string, uint32_t> module_and_call(std::string_view folder) {
-  const size_t hash = folder.rfind('#');
-  uint32_t call = 0;
-  if (hash != std::string_view::npos) {
-    const char* end = folder.data() + folder.size();
-    const auto [stop, bad] = std::from_chars(folder.data() + hash + 1, end, call);
-    if (bad == std::errc() && stop == end) return {std::string(folder.substr(0, hash)), call};
-  }
-  return {std::string(folder), 0};
-}
 
 // The first number after the word: 1 of "output_1_0", 0 of "output" and of "input_hidden_states".
 uint32_t index_of(std::string_view stem) {
@@ -134,7 +68,8 @@ std::string_view stem_of(std::string_view name) {
 
 RecordingBuilder::Name tensor_of(std::string_view folder, std::string_view stem) {
   RecordingBuilder::Name out;
-  std::tie(out.operation, out.slot.call) = module_and_call(folder);
+  out.operation = folder;
+  out.slot.call = module_and_call(folder).second;
   out.slot.direction = stem.starts_with("input") ? Direction::kInput : Direction::kOutput;
   out.slot.index = index_of(stem);
   return out;
@@ -192,9 +127,13 @@ StatisticsOnly read_statistics(Recording& recording, const RecordingBuilder& bui
   return out;
 }
 
-std::string parent_of(const std::string& name) {
-  const size_t dot = name.rfind('.');
-  return dot == std::string::npos ? std::string() : name.substr(0, dot);
+RecordedCalls recorded_calls(const RecordingBuilder& builder) {
+  RecordedCalls out;
+  builder.each([&](size_t, size_t, const std::string& unit, std::string_view) {
+    const auto [module, call] = module_and_call(unit);
+    out[module].insert(call);
+  });
+  return out;
 }
 
 // A round holds modules' folders, which hold inputs and outputs.
@@ -238,17 +177,67 @@ bool is_rank_name(const std::string& name) {
          is_number(name.substr(underscore + 1, name.find('_', underscore + 1) - underscore - 1));
 }
 
-// Processes that share a device, or have none, say in their manifest which rank they were.
-void look_inside(Rank& rank) {
-  const auto text = read_text(rank.path + "/" + record::kManifestFile, kMaxTreeBytes);
+// Processes that share a device, or have none, say in their manifest which rank they were; and each
+// of the models of a process has a folder and a manifest.
+FolderFacts look_inside(Rank& rank) {
+  FolderFacts facts;
+  const auto text = read_text(rank.path + "/" + record::kManifestFile, kMaxManifestBytes);
   simdjson::dom::parser parser;
+  simdjson::dom::element manifest;
+  if (!text || parser.parse(*text).get(manifest) != simdjson::SUCCESS) return facts;
   uint64_t number = 0;
-  if (text && parser.parse(*text)["rank"].get(number) == simdjson::SUCCESS)
-    rank.device = std::to_string(number);
+  if (manifest["rank"].get(number) == simdjson::SUCCESS) rank.device = std::to_string(number);
+  if (std::string_view model; manifest["root"].get(model) == simdjson::SUCCESS) facts.model = model;
+  if (manifest["started"].get(facts.started) != simdjson::SUCCESS) facts.started = 0;
+  if (manifest["pid"].get(number) == simdjson::SUCCESS) {
+    facts.process = std::to_string(number);
+    // Numbers of processes come again, in containers soon.
+    if (double began = 0; manifest["process_started"].get(began) == simdjson::SUCCESS)
+      facts.process += "@" + std::to_string(began);
+  }
+  return facts;
 }
 
 FolderRules rules() {
   return {{record::kTorchTensorsFolder}, is_rank_name, holds_rounds, is_round_folder, look_inside};
+}
+
+// One model, on all ranks.
+Result<Recording> read_model(const std::string& root, std::vector<Rank> ranks,
+                             const std::string& only_round) {
+  Recording recording;
+  recording.root = root;
+  recording.traits = kTorchTraits;
+  recording.ranks = std::move(ranks);
+
+  std::vector<ModuleNode> tree;
+  const std::string tree_path = recording.ranks.front().path + "/" + record::kModelTreeFile;
+  std::error_code ignored;
+  if (!fs::exists(tree_path, ignored)) {
+    recording.problems.push_back(Error(ErrorCode::kNotFound, tree_path)
+                                 << "is missing: types and order of modules are not known");
+  } else {
+    auto read = read_module_tree(tree_path);
+    if (!read) return fail(read.error());
+    tree = std::move(*read);
+    recording.model = tree.front().type;
+  }
+  RecordingBuilder builder;
+  list_rounds(recording, builder, only_round, is_number);
+  const StatisticsOnly statistics = read_statistics(recording, builder);
+  const ModuleCalls calls(tree, recorded_calls(builder));
+  builder.finish(
+      recording, calls.operations(),
+      [&](std::string_view file) { return parse_file(file, statistics); },
+      [](const std::string& name) {
+        Operation operation;
+        operation.name = name;
+        return operation;
+      },
+      [&](const std::string& name) { return calls.parent_of(name); },
+      [&](const Operation& a, const Operation& b) { return calls.less(a.name, b.name); });
+  recording.completeness = judge_torch_dump(recording);
+  return recording;
 }
 
 }  // namespace
@@ -267,53 +256,22 @@ Result<Recording> read_torch_dump(const std::string& path) {
     return fail(Error(ErrorCode::kUsage, path)
                 << "is no dump of a torch model: expected "
                    "torch_tensors/{device}_{pid}/model_tree.json and {token}/{module}/output.pth");
-  Recording recording;
-  recording.root = found->root;
-  recording.traits = kTorchTraits;
-  recording.ranks = std::move(found->ranks);
-  recording.problems = std::move(found->problems);
-
-  Tree tree;
-  const std::string tree_path = recording.ranks.front().path + "/" + record::kModelTreeFile;
-  std::error_code ignored;
-  if (!fs::exists(tree_path, ignored)) {
-    recording.problems.push_back(Error(ErrorCode::kNotFound, tree_path)
-                                 << "is missing: types and order of modules are not known");
-  } else {
-    auto read = read_tree(tree_path);
-    if (!read) return fail(read.error());
-    tree = std::move(*read);
+  found->more_models.insert(found->more_models.begin(), std::move(found->ranks));
+  std::vector<Recording> models;
+  for (std::vector<Rank>& ranks : found->more_models) {
+    auto model = read_model(found->root, std::move(ranks), found->only_round);
+    if (!model && found->more_models.size() == 1) return fail(model.error());
+    if (model)
+      models.push_back(std::move(*model));
+    else
+      found->problems.push_back(model.error());
   }
-  RecordingBuilder builder;
-  list_rounds(recording, builder, found->only_round, is_number);
-  std::vector<Operation> operations;
-  operations.reserve(tree.nodes.size());
-  for (Node& node : tree.nodes) operations.push_back(std::move(node.operation));
-  const auto order_of = [&](const Operation& operation) {
-    const auto known = tree.by_name.find(operation.name);
-    if (known == tree.by_name.end()) return std::pair(kNever, std::numeric_limits<size_t>::max());
-    return std::pair(tree.nodes[known->second].order, tree.nodes[known->second].place);
-  };
-  const StatisticsOnly statistics = read_statistics(recording, builder);
-  builder.finish(
-      recording, std::move(operations),
-      [&](std::string_view file) { return parse_file(file, statistics); },
-      [](const std::string& name) {
-        Operation operation;
-        operation.name = name;
-        return operation;
-      },
-      // A tree need not begin with "root": its first node has no parent there.
-      [&](const std::string& name) {
-        std::string parent = parent_of(name);
-        return tree.nodes.empty() || tree.by_name.contains(parent) ? parent : std::string();
-      },
-      [&](const Operation& a, const Operation& b) {
-        const auto x = order_of(a);
-        const auto y = order_of(b);
-        return x != y ? x < y : natural_less(a.name, b.name);
-      });
-  recording.completeness = judge_torch_dump(recording);
+  if (models.empty()) return fail(found->problems.back());
+  Recording recording = std::move(models.front());
+  recording.more_models.assign(std::make_move_iterator(models.begin() + 1),
+                               std::make_move_iterator(models.end()));
+  recording.problems.insert(recording.problems.begin(), found->problems.begin(),
+                            found->problems.end());
   return recording;
 }
 

@@ -6,9 +6,9 @@
 //     {root}/torch_tensors/{device}_{pid}/model_tree.json
 //         {"name": "root", "type": "LlamaForCausalLM", "children": […], "order": 0}
 //
-// {module} is the module's full name, with "#1", "#2" where it was called again in the same round.
-// "order" says when a module was first called; older tools do not write it, and then the order is
-// that of registration. Old versions write {pid}_{device}, some with "npu" before the number.
+// {module} is the module's full name, with "#1", "#2" where it was called again in the same round:
+// each call is an operation (module_tree.h). Old versions write {pid}_{device}, some with "npu"
+// before the number.
 #pragma once
 
 #include <string>

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/parallel.h"
+#include "match/beside_names.h"
 #include "match/by_place.h"
 #include "match/plan.h"
 #include "match/segment_match.h"
@@ -94,6 +95,14 @@ class Automatic {
       planned.push_back(places ? plan_by_place(*golden_, golden_programs_[programs.first], *actual_,
                                                actual_programs_[programs.second], *places, programs)
                                : plan_by_data(programs, steps));
+    if (places && golden_->traits.inputs_are_values && actual_->traits.inputs_are_values)
+      for (PlannedProgram& program : planned)
+        plan_beside_names(
+            {golden_side_, actual_side_, *places, groups.at({program.golden, program.actual}),
+             [&](const Step& step) { return tokens_of(step); },
+             [&](const auto& segments, const auto& steps, const auto& settled,
+                 PlannedProgram& out) { plan_segments(segments, steps, out, settled); }},
+            program);
     plan_alone(*alignment, places, planned);
     auto out = carry_out(golden_, actual_, golden_programs_, actual_programs_,
                          std::move(*alignment), std::move(planned), options_.level);
@@ -330,7 +339,8 @@ class Automatic {
 
   // Looks at some of the segments, which all have the same structure, and pairs all of them.
   void plan_segments(const std::vector<std::pair<const Segment*, const Segment*>>& segments,
-                     const std::vector<const Step*>& steps, PlannedProgram& out) {
+                     const std::vector<const Step*>& steps, PlannedProgram& out,
+                     const SettledValues& settled = {}) {
     const std::vector<Value> golden_values = values_of(*golden_, *segments[0].first);
     const std::vector<Value> actual_values = values_of(*actual_, *segments[0].second);
     std::vector<Evidence> evidence;
@@ -345,9 +355,9 @@ class Automatic {
     if (std::any_of(evidence.begin(), evidence.end(),
                     [](const Evidence& each) { return !each.is_whole(); }))
       note_too_many(golden_values.size(), actual_values.size());
-    const SegmentMatch match =
-        match_segment({*golden_, *segments[0].first, golden_values},
-                      {*actual_, *segments[0].second, actual_values}, evidence, options_.mappings);
+    const SegmentMatch match = match_segment({*golden_, *segments[0].first, golden_values},
+                                             {*actual_, *segments[0].second, actual_values},
+                                             evidence, options_.mappings, settled);
     for (const auto& [golden_segment, actual_segment] : segments) {
       const auto golden_slot = [&, segment = golden_segment](uint32_t value) {
         return slot_of(*golden_, *segment, golden_values[value]);

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "match/by_names.h"
+
 namespace ait::match {
 namespace {
 
@@ -15,9 +17,6 @@ using capture::Operation;
 using capture::Recording;
 using capture::Slot;
 using Identity = capture::Traits::Identity;
-
-// Where names are what operations are known by: two runs of one model share at least so many.
-constexpr double kSameNames = 0.5;
 
 std::string key_of(const Recording& recording, const Operation& operation) {
   if (recording.traits.identity == Identity::kNames || operation.ids.empty()) return operation.name;
@@ -35,8 +34,7 @@ std::map<std::string, uint32_t> by_key(const Recording& recording) {
 
 // "output_0" of "root.lm_head/output_0.pth"; where places count, direction and number.
 std::string slot_key(const Recording& recording, const Slot& slot) {
-  const std::string call = slot.call > 0 ? "#" + std::to_string(slot.call) : "";
-  if (recording.traits.identity == Identity::kNames) return slot.tensor() + call;
+  if (recording.traits.identity == Identity::kNames) return slot.tensor();
   return (slot.direction == Direction::kInput ? "in" : "out") + std::to_string(slot.index) +
          (slot.moment == Moment::kBefore ? "before" : "");
 }
@@ -105,6 +103,8 @@ std::optional<PlaceMap> find_places(const Recording& golden, const Recording& ac
   const auto goldens = by_key(golden);
   PlaceMap out;
   out.golden_of.assign(actual.operations.size(), kNoOperation);
+  const Renaming renaming =
+      golden.traits.identity == Identity::kNames ? find_renaming(golden, actual) : Renaming();
   size_t shared = 0;
   size_t operations = 0;
   bool same_types = true;
@@ -112,7 +112,7 @@ std::optional<PlaceMap> find_places(const Recording& golden, const Recording& ac
   for (uint32_t a = 0; a < actual.operations.size(); ++a) {
     const Operation& operation = actual.operations[a];
     if (operation.level == Level::kOperation) ++operations;
-    const auto found = goldens.find(key_of(actual, operation));
+    const auto found = goldens.find(renaming(key_of(actual, operation)));
     if (found == goldens.end()) {
       same_structure = false;
       continue;
@@ -124,8 +124,10 @@ std::optional<PlaceMap> find_places(const Recording& golden, const Recording& ac
     same_structure &= same_tensors(golden, found->second, actual, a);
   }
   if (golden.traits.identity == Identity::kNames) {
-    if (static_cast<double>(shared) < kSameNames * static_cast<double>(operations))
-      return std::nullopt;
+    const auto golden_operations = static_cast<size_t>(
+        std::count_if(golden.operations.begin(), golden.operations.end(),
+                      [](const Operation& each) { return each.level == Level::kOperation; }));
+    if (!are_enough_names(shared, golden_operations, operations)) return std::nullopt;
     out.method = "by the names of modules";
     return out;
   }

@@ -167,6 +167,10 @@ Evidence weigh(const SegmentRound& golden, const SegmentRound& actual) {
   return out;
 }
 
+std::vector<Evidence::ValueFacts> facts_of(const SegmentRound& from) {
+  return facts_of(read_all(from));
+}
+
 std::vector<Shape> shapes_of(const SegmentRound& from) {
   const Recording& recording = from.side.recording;
   const std::vector<Value>& values = from.side.values;

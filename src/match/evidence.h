@@ -125,6 +125,9 @@ struct Evidence {
 // Reads samples of both sides on all cores and holds them against each other.
 Evidence weigh(const SegmentRound& golden, const SegmentRound& actual);
 
+// What is known of the values of one side alone.
+std::vector<Evidence::ValueFacts> facts_of(const SegmentRound& from);
+
 // Shapes of the values of one side, those that can be read.
 std::vector<Shape> shapes_of(const SegmentRound& from);
 

@@ -23,7 +23,7 @@ size_t size_of(const Recording& recording, uint32_t operation) {
   return recording.operations[operation].end - operation;
 }
 
-// "o0,", "i1#2,": direction, moment, number and call of each tensor of an operation.
+// "o0,", "i1,": direction, moment and number of each tensor of an operation.
 void append_tensors(const Recording& recording, uint32_t operation, std::string& out) {
   for (uint32_t i = recording.first_slot[operation]; i < recording.first_slot[operation + 1]; ++i) {
     const Slot& slot = recording.slots[i];
@@ -33,8 +33,7 @@ void append_tensors(const Recording& recording, uint32_t operation, std::string&
     if (is_input && !recording.traits.inputs_are_values) continue;
     out += is_input ? 'i' : 'o';
     if (slot.moment == Moment::kBefore) out += 'b';
-    out +=
-        std::to_string(slot.index) + (slot.call > 0 ? "#" + std::to_string(slot.call) : "") + ",";
+    out += std::to_string(slot.index) + ",";
   }
 }
 

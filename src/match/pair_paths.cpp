@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "capture/atb_dump.h"
 #include "match/by_graph.h"
 #include "match/by_metadata.h"
+#include "match/by_model.h"
 #include "match/by_name.h"
 #include "match/graph_calls.h"
 #include "match/op_mapping.h"
@@ -98,9 +101,7 @@ Result<void> check_mapping(const Recording& golden, const Recording& actual,
   return {};
 }
 
-Result<PairList> pair_operations(Run golden_run, Run actual_run, const Understood& options) {
-  auto golden = std::get<Recording>(std::move(golden_run));
-  auto actual = std::get<Recording>(std::move(actual_run));
+Result<PairList> pair_model(Recording golden, Recording actual, const Understood& options) {
   PairList list;
   list.what = std::string(golden.traits.words) + " with " + std::string(actual.traits.words);
   take_problems(golden.problems, list);
@@ -121,6 +122,76 @@ Result<PairList> pair_operations(Run golden_run, Run actual_run, const Understoo
   if (!found) return fail(found.error());
   list.pairs = std::move(found->pairs);
   list.automatic = std::move(*found);
+  return list;
+}
+
+std::vector<Recording> models_of(Run run) {
+  auto first = std::get<Recording>(std::move(run));
+  std::vector<Recording> out = std::move(first.more_models);
+  first.more_models.clear();
+  out.insert(out.begin(), std::move(first));
+  return out;
+}
+
+void add(const capture::Completeness& from, capture::Completeness& to) {
+  to.doubts.insert(to.doubts.end(), from.doubts.begin(), from.doubts.end());
+  if (!from.complete || !to.complete)
+    to.complete.reset();
+  else
+    to.complete = *to.complete && *from.complete;
+}
+
+// Says of the models that are in no pair that they are not compared.
+void name_the_rest(const std::vector<Recording>& models, const std::set<size_t>& paired,
+                   const char* other_path, PairList& list) {
+  for (size_t i = 0; i < models.size(); ++i)
+    if (!paired.contains(i))
+      list.problems.push_back(Error(ErrorCode::kUsage, models[i].ranks.front().path)
+                              << "is not compared: it is of " << printable(models[i].model)
+                              << ", and no model of " << other_path
+                              << " corresponds to it; name a rank's folder on both sides to "
+                                 "compare two models");
+}
+
+Result<PairList> pair_operations(Run golden_run, Run actual_run, const Understood& options) {
+  std::vector<Recording> golden = models_of(std::move(golden_run));
+  std::vector<Recording> actual = models_of(std::move(actual_run));
+  if (golden.size() == 1 && actual.size() == 1)
+    return pair_model(std::move(golden[0]), std::move(actual[0]), options);
+  PairList list;
+  list.golden_completeness.complete = list.actual_completeness.complete = true;
+  std::set<size_t> golden_paired;
+  std::set<size_t> actual_paired;
+  std::vector<AutomaticPairs> found;
+  std::vector<std::string> names;
+  std::map<std::string, size_t> seen;
+  const auto pairs = pair_models(golden, actual);
+  for (const auto& [g, a] : pairs) {
+    golden_paired.insert(g);
+    actual_paired.insert(a);
+  }
+  name_the_rest(golden, golden_paired, "my-path", list);
+  name_the_rest(actual, actual_paired, "golden-path", list);
+  for (const auto& [g, a] : pairs) {
+    const std::string& name = actual[a].model.empty() ? golden[g].model : actual[a].model;
+    const size_t before = seen[name]++;
+    names.push_back(before > 0 ? name + "#" + std::to_string(before) : name);
+    auto each = pair_model(std::move(golden[g]), std::move(actual[a]), options);
+    if (!each) return fail(each.error());
+    each->automatic->pairs = std::move(each->pairs);
+    found.push_back(std::move(*each->automatic));
+    list.what = each->what;
+    take_problems(each->problems, list);
+    add(each->golden_completeness, list.golden_completeness);
+    add(each->actual_completeness, list.actual_completeness);
+  }
+  if (pairs.size() == 1) {
+    list.automatic = std::move(found[0]);
+  } else {
+    list.what += ", " + std::to_string(pairs.size()) + " models";
+    list.automatic = put_together(std::move(found), std::move(names));
+  }
+  list.pairs = std::move(list.automatic->pairs);
   return list;
 }
 

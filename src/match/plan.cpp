@@ -119,18 +119,27 @@ struct Plan {
     return static_cast<size_t>(found - programs.begin());
   }
 
-  // The entries of a step: a tensor without a partner is one only where it was recorded. Steps that
-  // hold the same share their entries.
+  // Whether any of the slots was recorded on the ranks that are used of it.
+  bool has_any(bool is_golden, const Step& step, const std::vector<uint32_t>& slots, RankUse use,
+               size_t rank) const {
+    const size_t ranks = (is_golden ? *golden : *actual).ranks.size();
+    const size_t from = use == RankUse::kEach ? std::min(rank, ranks - 1) : 0;
+    const size_t to = use == RankUse::kAll ? ranks - 1 : from;
+    for (const uint32_t slot : slots)
+      for (size_t r = from; r <= to; ++r)
+        if (has(is_golden, step, r, slot)) return true;
+    return false;
+  }
+
+  // The entries of a step: what neither side recorded in it, as a module that only prompts need, is
+  // none. Steps that hold the same share their entries.
   size_t entries_in(const PlannedProgram& program, size_t index, const Step& step) {
     const auto is_there = [&](const Entry& entry) {
       const PlannedPair& pair = program.pairs[entry.pair];
       const auto [golden_rank, actual_rank] = ranks_of(step, entry);
-      const bool complete = !pair.golden.empty() && !pair.actual.empty();
-      // Where each graph and rank has rounds of its own, not every step has every pair.
-      if (complete && step.ranks.empty()) return true;
-      return (!pair.actual.empty() && has(false, step, actual_rank, pair.actual[0])) ||
-             (!pair.golden.empty() && !pair.golden_is_mine &&
-              has(true, step, golden_rank, pair.golden[0]));
+      return has_any(false, step, pair.actual, pair.form.actual_ranks, actual_rank) ||
+             (!pair.golden_is_mine &&
+              has_any(true, step, pair.golden, pair.form.golden_ranks, golden_rank));
     };
     std::vector<Entry> there;
     if (step.ranks.empty()) {
@@ -199,15 +208,18 @@ struct Plan {
   }
 };
 
-// My side's operations in the order in which their results are there; then what only golden has.
+// My side's operations in the order in which their results are there, what goes into a module when it
+// begins; then what only golden has.
 void sort_pairs(const Recording& golden, const Recording& actual, std::vector<PlannedPair>& pairs) {
   const auto key = [&](const PlannedPair& pair) {
     const bool mine = !pair.actual.empty();
     const Recording& recording = mine ? actual : golden;
     const uint32_t slot = mine ? pair.actual[0] : pair.golden[0];
     const uint32_t operation = recording.slots[slot].operation;
-    return std::tuple(!mine, recording.operations[operation].end, ~operation, slot,
-                      pair.form.actual.first, pair.golden);
+    const bool begins =
+        recording.slots[slot].direction == Direction::kInput && recording.traits.inputs_are_values;
+    return std::tuple(!mine, begins ? operation : recording.operations[operation].end, begins,
+                      ~operation, slot, pair.form.actual.first, pair.golden);
   };
   std::sort(pairs.begin(), pairs.end(),
             [&](const PlannedPair& a, const PlannedPair& b) { return key(a) < key(b); });

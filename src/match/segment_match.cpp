@@ -39,15 +39,47 @@ class Matcher {
         golden_taken_(golden.values.size()),
         actual_taken_(actual.values.size()) {}
 
-  SegmentMatch run() {
+  SegmentMatch run(const SettledValues& settled) {
+    for (const auto& [golden, actual] : settled) settle(golden, actual);
     match_wholes();
     match_parts();
     match_sums();
+    match_wrappers(settled);
     match_by_types();
-    return finish();
+    SegmentMatch out = finish();
+    std::erase_if(out.matches, [](const Match& match) { return match.why.empty(); });
+    return out;
   }
 
  private:
+  // It is known without a reason of this file's.
+  void settle(uint32_t golden, uint32_t actual) {
+    golden_taken_[golden] = true;
+    actual_taken_[actual] = true;
+    matches_.push_back({golden, std::nullopt, actual, {}, Certainty::kCertain, ""});
+  }
+
+  // A module around a settled one that puts out the same corresponds to the same.
+  void match_wrappers(const SettledValues& settled) {
+    const SegmentSide& side = problem_.actual;
+    const auto operation_of = [&](uint32_t value) {
+      return side.segment.operation_at(side.values[value].position);
+    };
+    for (const auto& [golden, actual] : settled) {
+      if (!side.values[actual].is_output() ||
+          !problem_.actual_classes.has_data[problem_.actual_classes.of[actual]])
+        continue;
+      const uint32_t inner = operation_of(actual);
+      for (const uint32_t value : problem_.actual_classes.peers_of(actual)) {
+        const uint32_t outer = operation_of(value);
+        if (!actual_taken_[value] && side.values[value].is_output() && outer < inner &&
+            inner < side.recording.operations[outer].end)
+          add(golden, value, form_without_data(golden, actual), Certainty::kCertain,
+              "it is around what corresponds by its name, and puts out the same");
+      }
+    }
+  }
+
   // Whole tensors, as layers vote on them.
   void match_wholes() {
     const std::vector<Tally> tallies = vote_on_wholes(problem_);
@@ -312,8 +344,8 @@ class Matcher {
 
 SegmentMatch match_segment(const SegmentSide& golden, const SegmentSide& actual,
                            std::span<const Evidence> evidence,
-                           std::span<const TypeMapping> mappings) {
-  return Matcher(golden, actual, evidence, mappings).run();
+                           std::span<const TypeMapping> mappings, const SettledValues& settled) {
+  return Matcher(golden, actual, evidence, mappings).run(settled);
 }
 
 }  // namespace ait::match

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "match/evidence.h"
@@ -35,9 +36,12 @@ struct SegmentMatch {
 };
 
 // The sides' segments are any of those that the evidence is of. `evidence` may be empty: then types
-// and order decide alone.
+// and order decide alone. Pairs of values that are `settled` already are the anchors of what is
+// found, and no matches of it.
+using SettledValues = std::vector<std::pair<uint32_t, uint32_t>>;  // golden's and mine
 SegmentMatch match_segment(const SegmentSide& golden, const SegmentSide& actual,
                            std::span<const Evidence> evidence,
-                           std::span<const TypeMapping> mappings);
+                           std::span<const TypeMapping> mappings,
+                           const SettledValues& settled = {});
 
 }  // namespace ait::match

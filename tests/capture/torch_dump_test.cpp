@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "capture/atb_dump.h"
 #include "test_files.h"
 
@@ -48,13 +50,121 @@ TEST(TorchDump, HasModulesInTheOrderOfTheirCalls) {
   write_dump(folder, "ait_dump/torch_tensors/cpu_4711");
   const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
   ASSERT_TRUE(recording) << recording.error().text();
-  EXPECT_THAT(names(*recording), ElementsAre("root", "root.layers", "root.layers.0", "root.norm"));
+  EXPECT_THAT(names(*recording),
+              ElementsAre("root", "root.layers", "root.layers.0", "root.layers.0#1", "root.norm"));
   EXPECT_EQ(recording->rounds, (std::vector<std::string>{"0", "1", "10"}));
   EXPECT_EQ(recording->operations[2].type, "Block");
   ASSERT_EQ(recording->slots.size(), 5u);
   EXPECT_EQ(recording->slots[1].index, 1u);
   EXPECT_EQ(recording->slots[2].call, 1u);
   EXPECT_EQ(recording->slots[3].direction, Direction::kInput);
+}
+
+// A block that is called twice, in a list that nobody calls, and a dropout after each of them.
+constexpr const char* kTreeOfCalls = R"({"name": "root", "type": "Model", "order": 0, "calls": [0],
+ "children": [
+  {"name": "root.drop", "type": "Dropout", "order": 3, "calls": [4, 8], "children": []},
+  {"name": "root.group", "type": "Group", "order": 1, "calls": [1, 5], "children": [
+    {"name": "root.group.list", "type": "ModuleList", "children": [
+      {"name": "root.group.list.0", "type": "Block", "order": 2, "calls": [2, 6], "children": [
+        {"name": "root.group.list.0.fc", "type": "Linear", "calls": [3, 7], "children": []}]}]}]},
+  {"name": "root.head", "type": "Linear", "order": 5, "calls": [9], "children": []}]})";
+
+TEST(TorchDump, TakesEachCallOfAModuleForAnOperationInItsPlace) {
+  const TempFolder folder;
+  const std::string rank = "ait_dump/torch_tensors/cpu_1/";
+  folder.write(rank + "model_tree.json", kTreeOfCalls);
+  for (const char* name :
+       {"root", "root.drop", "root.group", "root.group.list.0", "root.group.list.0.fc"})
+    for (const char* call : {"", "#1"})
+      if (std::string(name) != "root" || *call == 0)
+        folder.write(rank + "0/" + name + call + "/output.pth", "x");
+  folder.write(rank + "0/root.head/output.pth", "x");
+  const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording) << recording.error().text();
+  EXPECT_THAT(
+      names(*recording),
+      ElementsAre("root", "root.group", "root.group.list", "root.group.list.0",
+                  "root.group.list.0.fc", "root.drop", "root.group#1", "root.group.list#1",
+                  "root.group.list.0#1", "root.group.list.0.fc#1", "root.drop#1", "root.head"));
+  const Operation& second = recording->operations[9];
+  EXPECT_EQ(recording->operations[second.parent].name, "root.group.list.0#1");
+  EXPECT_EQ(second.type, "Linear");
+  EXPECT_EQ(recording->slots[recording->first_slot[9]].call, 1u);
+}
+
+TEST(TorchDump, PutsCallsOfOlderToolsIntoTheCallsOfWhatTheyBelongTo) {
+  const TempFolder folder;
+  const std::string rank = "ait_dump/torch_tensors/cpu_1/";
+  folder.write(rank + "model_tree.json", R"({"name": "root", "type": "M", "order": 0, "children": [
+    {"name": "root.block", "type": "Block", "order": 1, "children": [
+      {"name": "root.block.act", "type": "Act", "order": 2, "children": []}]}]})");
+  for (const char* name : {"root", "root.block", "root.block#1", "root.block.act",
+                           "root.block.act#1", "root.block.act#2", "root.block.act#3"})
+    folder.write(rank + "0/" + name + "/output.pth", "x");
+  const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording);
+  EXPECT_THAT(names(*recording),
+              ElementsAre("root", "root.block", "root.block.act", "root.block.act#1",
+                          "root.block#1", "root.block.act#2", "root.block.act#3"));
+}
+
+// A model of a process that began at some time.
+void write_model(const TempFolder& folder, const std::string& name, const std::string& facts) {
+  const std::string at = "ait_dump/torch_tensors/" + name;
+  write_dump(folder, at);
+  folder.write(at + "/manifest.json", "{" + facts + "}");
+}
+
+std::vector<std::string> folders_of(const Recording& recording) {
+  std::vector<std::string> out;
+  for (const Rank& rank : recording.ranks) out.push_back(rank.name);
+  return out;
+}
+
+TEST(TorchDump, HasAllModelsOfAProcessInTheOrderInWhichTheyWereBegun) {
+  const TempFolder folder;
+  const std::string process = R"("pid": 7, "process_started": 5.5)";
+  write_model(folder, "cpu_7", process + R"(, "root": "Model", "started": 9)");
+  write_model(folder, "cpu_7_1", process + R"(, "root": "Encoder", "started": 8)");
+  write_model(folder, "cpu_7_2", process + R"(, "root": "Model", "started": 10)");
+  const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording) << recording.error().text();
+  EXPECT_TRUE(recording->problems.empty());
+  EXPECT_THAT(folders_of(*recording), ElementsAre("cpu_7_1"));
+  ASSERT_EQ(recording->more_models.size(), 2u);
+  EXPECT_THAT(folders_of(recording->more_models[0]), ElementsAre("cpu_7"));
+  EXPECT_THAT(folders_of(recording->more_models[1]), ElementsAre("cpu_7_2"));
+}
+
+TEST(TorchDump, JoinsTheRanksOfEachModel) {
+  const TempFolder folder;
+  for (const char* rank : {"0", "1"}) {
+    const std::string process = std::string(R"("pid": 7)") + rank + R"(, "rank": )" + rank;
+    write_model(folder, std::string("cpu_7") + rank, process + R"(, "root": "A", "started": 1)");
+    write_model(folder, std::string("cpu_7") + rank + "_1",
+                process + R"(, "root": "B", "started": 2)");
+  }
+  const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording);
+  EXPECT_THAT(folders_of(*recording), ElementsAre("cpu_70", "cpu_71"));
+  ASSERT_EQ(recording->more_models.size(), 1u);
+  EXPECT_THAT(folders_of(recording->more_models[0]), ElementsAre("cpu_70_1", "cpu_71_1"));
+}
+
+TEST(TorchDump, LeavesOutAnEarlierProcessOfTheSameNumber) {
+  const TempFolder folder;
+  write_model(folder, "cpu_7", R"("pid": 7, "process_started": 1.5, "root": "A", "started": 2)");
+  write_model(folder, "cpu_7_1", R"("pid": 7, "process_started": 3.5, "root": "A", "started": 4)");
+  std::filesystem::last_write_time(
+      folder.path() / "ait_dump/torch_tensors/cpu_7",
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording);
+  EXPECT_THAT(folders_of(*recording), ElementsAre("cpu_7_1"));
+  EXPECT_TRUE(recording->more_models.empty());
+  ASSERT_EQ(recording->problems.size(), 1u);
+  EXPECT_THAT(recording->problems[0].text(), HasSubstr("a later run on the same device"));
 }
 
 TEST(TorchDump, IsFoundWhateverPartOfItIsNamed) {

@@ -25,6 +25,36 @@ TEST(Places, OfModulesAreNamesThatHalfOfThemShare) {
   EXPECT_EQ(method_of(golden, TinyRun(kTorchTraits, "root\n  x\n  y")), "none");
 }
 
+TEST(Places, OfModulesHoldWhereTheOtherRunHasManyMore) {
+  const TinyRun golden(kTorchTraits, "root\n  a\n  b");
+  const std::string more = "root\n  a\n    base\n    lora\n  b\n    base\n    lora\n  c\n  d";
+  EXPECT_EQ(method_of(golden, TinyRun(kTorchTraits, more)), "by the names of modules");
+  EXPECT_EQ(method_of(TinyRun(kTorchTraits, more), golden), "by the names of modules");
+}
+
+// Golden's name of each of my operations, "-" for none.
+std::vector<std::string> golden_names(const TinyRun& golden, const TinyRun& actual) {
+  const auto places = find_places(golden.recording, actual.recording);
+  std::vector<std::string> out;
+  if (!places) return out;
+  for (const uint32_t g : places->golden_of)
+    out.push_back(g == capture::kNoOperation ? "-" : golden.recording.operations[g].name);
+  return out;
+}
+
+TEST(Places, OfModulesAreThoseOfAWrappedModel) {
+  const TinyRun plain(kTorchTraits, "root\n  model\n    a\n    b\n  head");
+  const TinyRun wrapped(kTorchTraits,
+                        "root\n  model\n    net\n      model\n        a\n        b\n      head");
+  // A wrapper may be called like something else of golden's: its name tells nothing.
+  EXPECT_THAT(
+      golden_names(plain, wrapped),
+      ElementsAre("-", "-", "root", "root.model", "root.model.a", "root.model.b", "root.head"));
+  EXPECT_THAT(golden_names(wrapped, plain),
+              ElementsAre("root.model.net", "root.model.net.model", "root.model.net.model.a",
+                          "root.model.net.model.b", "root.model.net.head"));
+}
+
 TEST(Places, OfAGraphAreIdsWhateverItsTypes) {
   const TinyRun golden(kAtbTraits, "0_A\n  0_x\n1_B");
   EXPECT_EQ(method_of(golden, TinyRun(kAtbTraits, "0_P\n  0_q\n1_R")), "by the place in the graph");

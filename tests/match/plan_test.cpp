@@ -116,6 +116,18 @@ TEST(Plan, OperationsComeWhenTheirResultIsThere) {
   EXPECT_THAT(names, ElementsAre("0_A/0_x", "0_A"));
 }
 
+TEST(Plan, WhatNeitherSideRecordedInARoundIsNoRowOfIt) {
+  Planned plan("0_A\n1_B", "0_A\n1_B", {"0", "1"});
+  plan.pair("0_A", "0_A");
+  plan.pair("1_B", "1_B");
+  plan.step("0", 0, 0);
+  plan.step("1", 1, 1);
+  plan.golden.drop("1_B", "1");
+  plan.actual.drop("1_B", "1");
+  EXPECT_THAT(texts(plan.carry_out()),
+              ElementsAre("0 0:0:0_A=0:0:0_A", "0 0:0:1_B=0:0:1_B", "1 0:1:0_A=0:1:0_A"));
+}
+
 TEST(Plan, CountsEachOperationOnceHoweverManyRoundsThereAre) {
   Planned plan("0_A\n1_B\n2_C\n3_D", "0_X\n1_Y\n2_Z", {"0", "1"});
   plan.pair("0_A", "0_X");

@@ -247,6 +247,24 @@ def test_the_tree_is_there_from_the_start_and_has_the_known_keys(tmp_path):
     assert order == {name: index for index, name in enumerate(ran)}
 
 
+def test_the_tree_says_when_each_call_was_where_modules_are_called_again(tmp_path):
+    class Again(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop = torch.nn.Dropout(0.1)
+            self.a = torch.nn.Linear(4, 4)
+            self.b = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.drop(self.b(self.drop(self.a(x))))
+
+    model = Again()
+    with register_hook(model, DumpConfig(str(tmp_path))) as handle:
+        model(X)
+    nodes = {node["name"]: (node["order"], node["calls"]) for node in nodes_of(tree_of(handle))}
+    assert nodes == {"root": (0, [0]), "root.a": (1, [1]), "root.drop": (2, [2, 4]), "root.b": (3, [3])}
+
+
 def test_a_shared_module_has_its_first_name_and_is_recorded_once_for_each_call(tmp_path):
     class Tied(torch.nn.Module):
         def __init__(self):

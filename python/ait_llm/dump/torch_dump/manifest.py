@@ -15,6 +15,8 @@ from ait_llm.dump.torch_dump.dump_config import DumpConfig
 
 FILE = "manifest.json"
 FORMAT = 1
+_PROCESS_STARTED = round(time.time(), 3)
+"""Together with its number it tells a process from all others."""
 MAX_REASONS = 1000
 """Of different sentences about what was not stored; those beyond are counted together."""
 
@@ -30,15 +32,16 @@ class Round:
         self.raised = False
         self.expected: list[str] = []
         self.seen: set[str] = set()
-        self.calls: dict[str, int] = {}  # of modules
+        self.calls: dict[str, list[int]] = {}  # of each module: its calls' places in the order of all calls
+        self.module_calls = 0
         self.function_calls: dict[str, int] = {}
-        self.order: dict[str, int] = {}
 
     def suffix_of_module(self, name: str) -> str:
         """What keeps the folder of this call of a module apart from those before."""
-        before = self.calls.get(name, 0)
-        self.calls[name] = before + 1
-        return f"#{before}" if before else ""
+        calls = self.calls.setdefault(name, [])
+        calls.append(self.module_calls)
+        self.module_calls += 1
+        return f"#{len(calls) - 1}" if len(calls) > 1 else ""
 
     def suffix_of_function(self, name: str, taken: Container[str]) -> str:
         """The same for a function; a module may be called like one."""
@@ -60,7 +63,7 @@ class Round:
             "state": state,
             "expected": len(self.expected),
             "seen": len(self.expected) - len(never_ran),
-            "calls": sum(self.calls.values()),
+            "calls": self.module_calls,
             "function_calls": sum(self.function_calls.values()),
             "never_ran": never_ran,
         }
@@ -110,6 +113,7 @@ class Manifest:
             "state": "recording" if not ended else "incomplete" if missing else "complete",
             "incomplete_because": missing,
             "pid": os.getpid(),
+            "process_started": _PROCESS_STARTED,
             "device": device,
             "rank": _number("RANK"),
             "local_rank": _number("LOCAL_RANK"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -85,9 +85,16 @@ def has_own_call(module: torch.nn.Module) -> bool:
     return any(inspect.getattr_static(type(module), name) is not vars(torch.nn.Module)[name] for name in names)
 
 
-def add_order(node: dict[str, Any], order: dict[str, int]) -> None:
-    """Notes in the tree which module was called as the how-manieth."""
-    if node["name"] in order:
-        node["order"] = order[node["name"]]
-    for child in node["children"]:
-        add_order(child, order)
+def add_order(tree: dict[str, Any], calls: Mapping[str, Sequence[int]]) -> None:
+    """Notes in the tree which module was called as the how-manieth; where some were called again, also when each of
+    the calls was, counted over all modules."""
+    order = {name: place for place, name in enumerate(sorted(calls, key=lambda name: calls[name][0]))}
+    some_again = any(len(each) > 1 for each in calls.values())
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if node["name"] in calls:
+            node["order"] = order[node["name"]]
+            if some_again:
+                node["calls"] = list(calls[node["name"]])
+        waiting.extend(node["children"])

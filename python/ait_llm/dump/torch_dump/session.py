@@ -239,7 +239,7 @@ class Session:
             self._sink.settle()
             if not self._ordered and not raised:
                 self._ordered = True
-                module_tree.add_order(self._tree, current.order)
+                module_tree.add_order(self._tree, current.calls)
                 self._sink.write_tree()
             self._sink.write_manifest()
             self._sink.warn_of_failures()
@@ -342,7 +342,6 @@ class Session:
                 suffix = current.suffix_of_function(call.name, self._taps)
             else:
                 suffix = current.suffix_of_module(call.name)
-                current.order.setdefault(call.name, len(current.order))
         place = f"{current.number}/{leaves.file_name(call.name)}{suffix}"
         call.files = self._sink.files_of(place, call.name, call.type_name)
         if self.config.tensor_part != OUTPUTS:
