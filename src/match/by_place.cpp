@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "match/same_ranks.h"
+
 namespace ait::match {
 namespace {
 
@@ -53,7 +55,7 @@ void plan_operation(const Recording& golden, uint32_t g, const Recording& actual
   // Inputs are other operations' outputs; they are compared only where there is nothing else.
   const bool outputs_only = (g == kNoOperation || has_outputs(golden, g)) &&
                             (a == kNoOperation || has_outputs(actual, a));
-  const bool several = actual.ranks.size() > 1;
+  const bool several = actual.ranks.size() > 1 || golden.ranks.size() > 1;
   std::map<std::string, PlannedPair> pairs;
   const auto add = [&](const Recording& recording, uint32_t operation,
                        std::vector<uint32_t> PlannedPair::* side) {
@@ -99,11 +101,10 @@ bool same_tensors(const Recording& golden, uint32_t g, const Recording& actual, 
 }  // namespace
 
 std::optional<PlaceMap> find_places(const Recording& golden, const Recording& actual) {
-  if (golden.traits.identity != actual.traits.identity ||
-      golden.ranks.size() != actual.ranks.size())
-    return std::nullopt;
-  const auto goldens = by_key(golden);
   PlaceMap out;
+  out.ranks = same_ranks(golden, actual);
+  if (golden.traits.identity != actual.traits.identity || out.ranks.empty()) return std::nullopt;
+  const auto goldens = by_key(golden);
   out.golden_of.assign(actual.operations.size(), kNoOperation);
   size_t shared = 0;
   size_t operations = 0;
@@ -123,6 +124,9 @@ std::optional<PlaceMap> find_places(const Recording& golden, const Recording& ac
     same_types &= golden.operations[found->second].type == operation.type;
     same_structure &= same_tensors(golden, found->second, actual, a);
   }
+  if (golden.ranks.size() != actual.ranks.size() &&
+      !are_equally_wide(golden, actual, out.golden_of, out.ranks))
+    return std::nullopt;
   if (golden.traits.identity == Identity::kNames) {
     if (static_cast<double>(shared) < kSameNames * static_cast<double>(operations))
       return std::nullopt;
