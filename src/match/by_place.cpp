@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "match/same_ranks.h"
 
@@ -105,6 +106,9 @@ std::optional<PlaceMap> find_places(const Recording& golden, const Recording& ac
   out.ranks = same_ranks(golden, actual);
   if (golden.traits.identity != actual.traits.identity || out.ranks.empty()) return std::nullopt;
   const auto goldens = by_key(golden);
+  std::map<std::string_view, uint32_t> same_names;
+  for (uint32_t g = 0; g < golden.operations.size(); ++g)
+    same_names.emplace(golden.operations[g].name, g);
   out.golden_of.assign(actual.operations.size(), kNoOperation);
   size_t shared = 0;
   size_t operations = 0;
@@ -118,11 +122,13 @@ std::optional<PlaceMap> find_places(const Recording& golden, const Recording& ac
       same_structure = false;
       continue;
     }
-    out.golden_of[a] = found->second;
+    // A graph may have one operation for prompts and another one for words in the same place.
+    const auto same = same_names.find(operation.name);
+    out.golden_of[a] = same == same_names.end() ? found->second : same->second;
     if (operation.level != Level::kOperation) continue;
     ++shared;
-    same_types &= golden.operations[found->second].type == operation.type;
-    same_structure &= same_tensors(golden, found->second, actual, a);
+    same_types &= golden.operations[out.golden_of[a]].type == operation.type;
+    same_structure &= same_tensors(golden, out.golden_of[a], actual, a);
   }
   if (golden.ranks.size() != actual.ranks.size() &&
       !are_equally_wide(golden, actual, out.golden_of, out.ranks))

@@ -86,8 +86,7 @@ class TypePairing {
   std::vector<TypedPair> run() {
     for (const TypeMapping& line : problem_.mappings)
       pair_in_order(problem_.golden_values_of(line), problem_.actual_values_of(line),
-                    "the mapping file says so, and the order fits",
-                    !line.library_tensor.empty() && !line.module_tensor.empty());
+                    "the mapping file says so, and the order fits", &line);
     for (const OpKind kind : kKinds)
       pair_in_order(workers(problem_.golden, kind), workers(problem_.actual, kind),
                     "types and order fit");
@@ -106,9 +105,13 @@ class TypePairing {
   // The second linear of golden is settled with the third of my side. Before it golden has one and
   // my side has two, so nothing is paired there. After it both have one: these are a pair.
   //
-  // With `whatever_size` a person has named these tensors: if their sizes do not fit, rows say so.
+  // With a line of the mapping file, golden's may be partners of others already, and if the sizes of
+  // tensors that a person named do not fit, rows say so.
   void pair_in_order(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals,
-                     const std::string& why, bool whatever_size = false) {
+                     const std::string& why, const TypeMapping* line = nullptr) {
+    const std::set<uint32_t> none;
+    const bool whatever_size =
+        line != nullptr && !line->library_tensor.empty() && !line->module_tensor.empty();
     std::vector<std::pair<size_t, size_t>> anchors;  // places in the two lists
     for (const auto& [golden, actual] : settled_) {
       const auto g = std::find(goldens.begin(), goldens.end(), golden);
@@ -122,7 +125,7 @@ class TypePairing {
     size_t a = 0;
     for (const auto& [next_golden, next_actual] : anchors) {
       if (next_golden < g || next_actual < a) continue;  // crosses one before it
-      pair_stretch(free_ones(goldens, g, next_golden, golden_used_),
+      pair_stretch(free_ones(goldens, g, next_golden, line != nullptr ? none : golden_used_),
                    free_ones(actuals, a, next_actual, actual_used_), why, whatever_size);
       g = next_golden + 1;
       a = next_actual + 1;

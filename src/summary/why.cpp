@@ -44,12 +44,19 @@ std::string transform_text(const Pair& pair) {
 }
 
 std::string pair_text(const Pair& pair) {
-  std::string out = "token " + pair.token + ", " + tables::data_id(pair.subject) + "\n";
-  if (!pair.complete()) return out + "  compared with nothing: " + pair.alone + "\n";
-  out += "  golden   " + side_text(pair.golden) + "\n  my side  " + side_text(pair.actual) + "\n";
-  if (const std::string how = transform_text(pair); !how.empty()) out += "  as       " + how + "\n";
-  out += fmt::format("  {}: {}\n", match::word(pair.certainty), pair.why);
-  if (pair.unread && !pair.alone.empty()) out += "  not measured: " + pair.alone + "\n";
+  std::string out = "token " + pair.token + ", " + tables::data_id(pair.subject);
+  std::vector<std::string> lines;
+  if (!pair.complete()) {
+    lines = {"compared with nothing: " + pair.alone};
+  } else {
+    lines = {"golden   " + side_text(pair.golden), "my side  " + side_text(pair.actual)};
+    if (const std::string how = transform_text(pair); !how.empty())
+      lines.push_back("as       " + how);
+    lines.push_back(fmt::format("{}: {}", match::word(pair.certainty), pair.why));
+    if (pair.unread) lines.push_back("not measured: " + pair.alone);
+  }
+  out = report::visible(out) + "\n";
+  for (const std::string& line : lines) out += "  " + report::visible(line) + "\n";
   return out;
 }
 
@@ -64,10 +71,11 @@ std::string places_text(const WeighedTensor& tensor) {
 }
 
 std::string weighed_text(const WeighedTensor& tensor, bool coloured) {
+  const std::string type = tensor.type.empty() ? "" : " (" + tensor.type + ")";
   std::string out = fmt::format(
-      "\nWhat was held against {}/{}{}, the nearest first, in {} {} ({}):\n", tensor.operation,
-      tensor.tensor, tensor.type.empty() ? "" : " (" + tensor.type + ")", tensor.places.size(),
-      tensor.places.size() == 1 ? "place" : "places", places_text(tensor));
+      "\nWhat was held against {}, the nearest first, in {} {} ({}):\n",
+      report::visible(tensor.operation + "/" + tensor.tensor + type), tensor.places.size(),
+      tensor.places.size() == 1 ? "place" : "places", report::visible(places_text(tensor)));
   if (tensor.partners.empty())
     return out +
            "  nothing: the other run has no tensor of its size, or it holds nothing by which "
@@ -120,7 +128,7 @@ std::vector<std::string> operations_of(const match::PairList& list) {
 
 std::string why_text(const match::PairList& list, const Why& why, bool coloured) {
   std::string out;
-  for (const Pair& pair : why.pairs) out += report::visible(pair_text(pair));
+  for (const Pair& pair : why.pairs) out += pair_text(pair);
   if (why.pairs.empty()) out += "no row of its own: the same data are compared elsewhere\n";
   if (!list.automatic) return out;
   out += fmt::format("operations were paired {}\n", list.automatic->method);

@@ -18,6 +18,11 @@ class RunLibrary(Library):
     def __init__(self, *arguments, fault_tokens=None, **options):
         super().__init__(*arguments, **options)
         self.fault_tokens = fault_tokens
+        self.token_of = {}  # (round, operation) -> token
+
+    def save(self, path, outputs, truth):
+        super().save(path, outputs, truth)
+        self.token_of[str(self.round), "/".join(path)] = self.token
 
     def faulty(self, layer, op, tensor):
         if self.fault_tokens is not None and self.token not in self.fault_tokens:
@@ -107,6 +112,10 @@ class RunCase(Case):
         wanted, found, wrong = super().judge(rows)
         for row in rows:
             token = row["token_id"]
+            if row["golden_data_path"] and row["my_data_path"]:
+                place = pathlib.Path(row["my_data_path"].split(";")[0]).relative_to(self.mine / "tensors").parts
+                if self.library.token_of[place[1], row["my_operation"]] != int(token):
+                    wrong.append((token, row["my_data_path"], "is of another token"))
             if token.isdigit() and int(token) in self.parted and row["cosine_similarity"]:
                 wrong.append((token, row["my_operation"], "is measured, though the runs were fed other tokens"))
         is_wanted = lambda token: token not in self.parted and (self.recorded is None or token in self.recorded)
