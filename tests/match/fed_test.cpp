@@ -34,14 +34,14 @@ const char* const kLibrary = R"(
 
 size_t tokens_in(size_t round) { return round == 0 ? 5 : 1; }
 
-struct Run {
+struct TinyFeed {
   TinyRun tiny;
   std::vector<Program> programs;
   RunSide side;
   std::string embed;
   std::string layer;
 
-  explicit Run(bool is_torch)
+  explicit TinyFeed(bool is_torch)
       : tiny(is_torch ? kTorchTraits : kAtbTraits, is_torch ? kTorch : kLibrary, 1,
              {"0", "1", "2"}),
         programs(find_programs(tiny.recording)),
@@ -80,7 +80,8 @@ Alignment aligned() {
   return out;
 }
 
-std::vector<std::string> marked(const Run& golden, const Run& actual, Alignment& alignment) {
+std::vector<std::string> marked(const TinyFeed& golden, const TinyFeed& actual,
+                                Alignment& alignment) {
   Feeding feeding(golden.side, actual.side, [](const Step& step) {
     const Tokens tokens{tokens_in(step.golden.round), 1, 0};
     return std::pair(tokens, tokens);
@@ -94,12 +95,12 @@ std::vector<std::string> marked(const Run& golden, const Run& actual, Alignment&
 const std::string kFromOne = "the runs were fed different tokens from token 1 on.";
 
 TEST(Fed, TokensAreOtherFromTheFirstOtherIdOn) {
-  Run golden(true);
-  Run actual(false);
-  for (Run* run : {&golden, &actual}) run->feed(0, {7, 3, 9, 2, 4});
+  TinyFeed golden(true);
+  TinyFeed actual(false);
+  for (TinyFeed* run : {&golden, &actual}) run->feed(0, {7, 3, 9, 2, 4});
   golden.feed(1, {5});
   actual.feed(1, {6});
-  for (Run* run : {&golden, &actual}) run->feed(2, {8});  // after another history
+  for (TinyFeed* run : {&golden, &actual}) run->feed(2, {8});  // after another history
   Alignment alignment = aligned();
   EXPECT_THAT(marked(golden, actual, alignment), ElementsAre("", kFromOne, kFromOne));
   EXPECT_THAT(alignment.notes,
@@ -107,8 +108,8 @@ TEST(Fed, TokensAreOtherFromTheFirstOtherIdOn) {
 }
 
 TEST(Fed, TokensOfThePaddedAndOfTheRepeatedAreTheSame) {
-  Run golden(true);
-  Run actual(false);
+  TinyFeed golden(true);
+  TinyFeed actual(false);
   golden.feed(0, {7, 3, 9, 2, 4});
   actual.feed(0, {0, 0, 7, 3, 9, 2, 4});
   golden.feed(1, {5, 5});
@@ -118,9 +119,9 @@ TEST(Fed, TokensOfThePaddedAndOfTheRepeatedAreTheSame) {
 }
 
 TEST(Fed, RowsTellWhereIdsWereNotRecorded) {
-  Run golden(true);
-  Run actual(false);
-  for (Run* run : {&golden, &actual}) run->look_up(0, "prompt");
+  TinyFeed golden(true);
+  TinyFeed actual(false);
+  for (TinyFeed* run : {&golden, &actual}) run->look_up(0, "prompt");
   golden.look_up(1, "one");
   actual.look_up(1, "other");
   Alignment alignment = aligned();
@@ -128,8 +129,8 @@ TEST(Fed, RowsTellWhereIdsWereNotRecorded) {
 }
 
 TEST(Fed, RowsThatAreTheSameNowhereMayBeAFaultOfTheEmbedding) {
-  Run golden(true);
-  Run actual(false);
+  TinyFeed golden(true);
+  TinyFeed actual(false);
   golden.look_up(0, "one");
   actual.look_up(0, "other");
   Alignment alignment = aligned();
@@ -137,9 +138,9 @@ TEST(Fed, RowsThatAreTheSameNowhereMayBeAFaultOfTheEmbedding) {
 }
 
 TEST(Fed, RowsOfTheSameIdsAreAFaultOfTheEmbedding) {
-  Run golden(true);
-  Run actual(false);
-  for (Run* run : {&golden, &actual}) {
+  TinyFeed golden(true);
+  TinyFeed actual(false);
+  for (TinyFeed* run : {&golden, &actual}) {
     run->feed(0, {7, 3, 9, 2, 4});
     run->feed(1, {5});
     run->look_up(0, "prompt");
