@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <string_view>
 
 #include "formats/registry.h"
@@ -25,9 +26,11 @@ constexpr size_t kMostTokens = size_t{1} << 22;
 // Rows of the same token differ by rounding, by the quantisation of a table at most.
 constexpr double kSameRow = 0.3;
 
-// Rows of different tokens are about 1.4 apart. A row of zeros, which is a fault, is 1 away from any
-// other.
-constexpr double kOtherRow = 1.05;
+// Rows of different tokens have a cosine of about 0, give or take 1/sqrt(columns), and are about
+// equally long. What a fault leaves of a row points to where it did (noise as large as the row: 0.7),
+// or is much longer or shorter.
+constexpr double kOtherCosine = 0.6;
+constexpr double kOtherLength = 3;
 
 // So many numbers in a row that count upwards are positions, whatever their file is called.
 constexpr size_t kFewestPositions = 4;
@@ -126,11 +129,25 @@ std::string first_other(const std::vector<int64_t>& golden, const std::vector<in
          std::to_string(actual.size());
 }
 
-Sample one_row(const Sample& from, size_t row) {
-  Sample out;
-  out.columns = from.columns;
-  out.rows = {from.rows[row]};
-  return out;
+// Of one row: the same token, another one, or nothing that tells it.
+Fed compare_rows(const std::vector<float>& golden, const std::vector<float>& actual) {
+  double gg = 0;
+  double aa = 0;
+  double ga = 0;
+  for (size_t i = 0; i < golden.size(); ++i) {
+    const double g = golden[i];
+    const double a = actual[i];
+    if (!std::isfinite(g) || !std::isfinite(a)) return Fed::kUnknown;
+    gg += g * g;
+    aa += a * a;
+    ga += g * a;
+  }
+  const double longer = std::sqrt(std::max(gg, aa));
+  const double shorter = std::sqrt(std::min(gg, aa));
+  if (shorter == 0) return Fed::kUnknown;
+  if (std::sqrt(std::max(gg + aa - 2 * ga, 0.0)) <= kSameRow * longer) return Fed::kSame;
+  const bool is_other = ga < kOtherCosine * longer * shorter && longer <= kOtherLength * shorter;
+  return is_other ? Fed::kOther : Fed::kUnknown;
 }
 
 }  // namespace
@@ -222,9 +239,9 @@ void Feeding::compare_streams(const Step& step, FedTokens& out) {
   size_t other = 0;
   const size_t rows = std::min(golden->rows.size(), actual->rows.size());
   for (size_t row = 0; row < rows; ++row) {
-    const Distance apart = distance(one_row(*golden, row), one_row(*actual, row));
-    if (apart.value <= kSameRow && apart.agrees()) ++same;
-    if (apart.value >= kOtherRow && apart.elements > 0) ++other;
+    const Fed fed = compare_rows(golden->rows[row], actual->rows[row]);
+    same += fed == Fed::kSame ? 1 : 0;
+    other += fed == Fed::kOther ? 1 : 0;
   }
   out.some_rows_same = same > 0;
   if (same == rows) out.tokens = Fed::kSame;

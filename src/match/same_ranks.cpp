@@ -51,7 +51,7 @@ void add_lonely_ranks(const Recording& recording, bool is_golden, const RankPair
       continue;
     for (Step step : steps) {
       (is_golden ? step.actual : step.golden) = {};
-      step.alone = std::string(is_golden ? "my-path" : "golden-path") + " has nothing of rank " +
+      step.alone = std::string(is_golden ? "my-path" : "golden-path") + " has no rank " +
                    recording.ranks[rank].device + ".";
       step.ranks = {{rank, rank}};
       step.is_rank_alone = true;

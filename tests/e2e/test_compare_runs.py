@@ -76,7 +76,7 @@ def test_one_device_of_a_run_is_compared_with_itself(ait, tmp_path):
     assert "both runs have rank 1: what other ranks recorded are rows without a partner" in done.stdout
     assert "The error jumps" not in done.stdout
     lone = [row for row in rows if not row["my_data_path"]]
-    assert lone and {row["cmp_fail_reason"] for row in lone} == {"my-path has nothing of rank 0."}
+    assert lone and {row["cmp_fail_reason"] for row in lone} == {"my-path has no rank 0."}
     paired = [row for row in rows if row["my_data_path"]]
     assert {row["cosine_similarity"] for row in paired} == {"1.0"}
 
