@@ -84,6 +84,9 @@ class Automatic {
                   << "holds no tensors to compare; record the run again with its tensors");
     const std::optional<PlaceMap> places = find_places(*golden_, *actual_);
     if (places) split_alike(*places);
+    if (std::string doubt = places ? doubt_about_ranks(*golden_, *actual_, places->ranks) : "";
+        !doubt.empty())
+      notes_.push_back(std::move(doubt));
     auto alignment = align_tokens(
         golden_side_, actual_side_, options_.token_map,
         [&](const RunSide& side, const SideStep& step) { return seen_in(side, step).tokens.count; },

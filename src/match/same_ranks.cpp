@@ -92,6 +92,23 @@ bool are_equally_wide(const Recording& golden, const Recording& actual,
   return any;
 }
 
+std::string doubt_about_ranks(const Recording& golden, const Recording& actual,
+                              const RankPairs& ranks) {
+  const auto communicates = [](const capture::Operation& operation) {
+    return operation.type.find("AllReduce") != std::string::npos ||
+           operation.type.find("AllGather") != std::string::npos;
+  };
+  const auto& [g, a] = ranks.front();
+  if (golden.ranks[g].device == actual.ranks[a].device ||
+      std::none_of(actual.operations.begin(), actual.operations.end(), communicates))
+    return {};
+  return "golden's rank " + golden.ranks[g].device + " is compared with my rank " +
+         actual.ranks[a].device +
+         ", as it stands in the same place: if the two are different ranks of a run that is "
+         "divided "
+         "among them, they hold different shards; record the same rank of both";
+}
+
 void keep_to_ranks(const Recording& golden, const Recording& actual, const RankPairs& ranks,
                    Alignment& alignment) {
   for (Step& step : alignment.steps) step.ranks = ranks;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,11 @@ std::vector<std::pair<size_t, size_t>> same_ranks(const capture::Recording& gold
 bool are_equally_wide(const capture::Recording& golden, const capture::Recording& actual,
                       const std::vector<uint32_t>& golden_of,
                       const std::vector<std::pair<size_t, size_t>>& ranks);
+
+// What to say where ranks of other numbers are compared, though the run is divided among ranks, which
+// communicate; empty otherwise.
+std::string doubt_about_ranks(const capture::Recording& golden, const capture::Recording& actual,
+                              const std::vector<std::pair<size_t, size_t>>& ranks);
 
 // Makes steps compare these ranks, and steps of their own of what the other ranks did.
 void keep_to_ranks(const capture::Recording& golden, const capture::Recording& actual,

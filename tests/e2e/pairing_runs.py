@@ -299,6 +299,57 @@ def words_of_the_library(random, folder):
     return case
 
 
+class TorchCase:
+    """The same modules twice, paired by name. Tokens in `parted` were fed something else."""
+
+    least = 0.97
+
+    def __init__(self, random, folder):
+        self.folder, self.parted = pathlib.Path(folder), set()
+        torch.set_num_threads(1)
+        family, layers = random.choice(["llama", "qwen2"]), random.randint(2, 3)
+        self.sides = {}
+        for root in (self.golden, self.mine):
+            model = make_model(family, layers)
+            self.sides[root] = model, TorchRecorder(model, root, names=Names(None))
+
+    golden = property(lambda self: self.folder / "golden" / "ait_dump")
+    mine = property(lambda self: self.folder / "library" / "ait_dump")
+    compare = TwinCase.compare
+
+    def judge(self, rows):
+        wanted, found, wrong = set(), set(), []
+        place = lambda path: pathlib.Path(path).parts[-3:]
+        for path in self.mine.rglob("output*.pth"):
+            if int(place(path)[0]) not in self.parted and (self.golden / path.relative_to(self.mine)).exists():
+                wanted.add(place(path))
+        for row in rows:
+            golden, mine = row["golden_data_path"], row["my_data_path"]
+            if golden and mine:
+                found.add(place(mine))
+                if place(golden) != place(mine):
+                    wrong.append((golden, mine, row["pairing_reason"]))
+            if int(row["token_id"]) in self.parted and row["cosine_similarity"]:
+                wrong.append((row["token_id"], mine, "is measured, though the runs were fed other tokens"))
+        return wanted, found, wrong
+
+
+def torch_twice(random, folder):
+    """Words that part, or another prompt, which may be longer; or the same again."""
+    case = TorchCase(random, folder)
+    first = random.choice([0, 1, 2, None])
+    prompt, words = draw_prompt(random), [torch.tensor([[random.randrange(1, VOCABULARY)]]) for _ in range(4)]
+    other, others = prompt, list(words)
+    if first == 0:
+        other = draw_prompt(random, length=random.choice([prompt.shape[1], None]), other_than=prompt)
+    elif first is not None:
+        others[first - 1 :] = [another(random, word) for word in words[first - 1 :]]
+    for (model, recorder), given, following in zip(case.sides.values(), (prompt, other), (words, others)):
+        feed(model, recorder, given, following)
+    case.parted = set() if first is None else set(range(first, 4))
+    return case
+
+
 KINDS = {
     "free running": free_running,
     "free running, no ids": free_running_without_ids,
@@ -309,4 +360,5 @@ KINDS = {
     "some devices of the same run": device_subset,
     "some rounds of the same run": round_ranges,
     "some words of the library": words_of_the_library,
+    "torch twice": torch_twice,
 }

@@ -69,6 +69,21 @@ def test_a_faulty_step_is_no_warm_up(ait, tmp_path, inputs):
     assert "RmsNormOperation" in done.stdout.split("The error jumps first at")[1].split(":")[0]
 
 
+@pytest.mark.parametrize("inputs", [False, True])
+def test_a_faulty_embedding_is_no_other_prompt(ait, tmp_path, inputs):
+    case = pairing_runs.RunCase(random.Random(1), tmp_path, family="llama", inputs=inputs)
+    table = case.library.weights["model.embed_tokens.weight"]
+    case.library.weights["model.embed_tokens.weight"] = table.roll(1, 0)  # rows of other words
+    prompt, words = torch.arange(3, 20, 3)[None], [torch.tensor([[word]]) for word in (40, 50, 60)]
+    pairing_runs.feed(case.model, case.recorder, prompt, words)
+    case.library.run(prompt, words)
+    done, rows = case.compare(ait)
+    assert "different tokens" not in done.stdout
+    assert "The error jumps first at token 0, " in done.stdout
+    first = next(row for row in rows if row["my_op_type"] == "RmsNormOperation")
+    assert float(first["relative_euclidean_distance"]) > 1
+
+
 def test_one_device_of_a_run_is_compared_with_itself(ait, tmp_path):
     case = pairing_runs.TwinCase(random.Random(0), tmp_path, ranks=2, steps=1)
     pairing_runs.keep(case.mine, ranks={1})
@@ -79,6 +94,14 @@ def test_one_device_of_a_run_is_compared_with_itself(ait, tmp_path):
     assert lone and {row["cmp_fail_reason"] for row in lone} == {"my-path has no rank 0."}
     paired = [row for row in rows if row["my_data_path"]]
     assert {row["cosine_similarity"] for row in paired} == {"1.0"}
+
+
+def test_other_devices_of_a_divided_run_are_doubted(ait, tmp_path):
+    case = pairing_runs.TwinCase(random.Random(0), tmp_path, ranks=2, steps=0)
+    pairing_runs.keep(case.golden, ranks={0})
+    pairing_runs.keep(case.mine, ranks={1})
+    done, _ = case.compare(ait)
+    assert "note: golden's rank 0 is compared with my rank 1, as it stands in the same place: " in done.stdout
 
 
 def test_rounds_that_have_nothing_in_common_are_not_paired(ait, tmp_path):
