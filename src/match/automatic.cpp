@@ -99,10 +99,13 @@ class Automatic {
     std::map<std::pair<size_t, size_t>, std::vector<const Step*>> groups;
     for (const Step& step : alignment->steps)
       groups[{step.golden.program, step.actual.program}].push_back(&step);
-    // Steps that worked on the same tell who corresponds to whom.
-    for (auto& [programs, steps] : groups)
-      std::stable_partition(steps.begin(), steps.end(),
-                            [](const Step* step) { return step->not_comparable.empty(); });
+    // Steps that worked on the same tell who corresponds to whom, if there are any.
+    for (auto& [programs, steps] : groups) {
+      const auto others = std::stable_partition(steps.begin(), steps.end(), [](const Step* step) {
+        return step->not_comparable.empty();
+      });
+      if (others != steps.begin()) steps.erase(others, steps.end());
+    }
     std::vector<PlannedProgram> planned;
     planned.reserve(groups.size());
     for (const auto& [programs, steps] : groups)

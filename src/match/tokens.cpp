@@ -12,7 +12,7 @@ namespace {
 using capture::Recording;
 
 // More rounds of warming up than anybody needs.
-constexpr size_t kMaxWarmUp = 3;
+constexpr size_t kMaxWarmUp = 8;
 
 // Lays the calls of one side, the leading one, upon the rounds of the other.
 class Aligner {
