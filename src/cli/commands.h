@@ -21,6 +21,7 @@ struct CompareOptions {
   std::string mapping_file;   // types that correspond, for dumps
   std::string token_map;      // "0:1,1:1": golden tokens and my folders, for dumps
   match::CompareLevel level = match::CompareLevel::kAll;  // which operations of dumps
+  std::string why;  // an operation of dumps: say what was weighed for it, and compare nothing
   bool json = false;
   bool extended = false;
   bool statistics = false;  // a report on these alone

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/compare_many.h"
+#include "cli/nearest.h"
 #include "cli/process_io.h"
 #include "cli/report_name.h"
 #include "compare/measure.h"
@@ -13,6 +14,7 @@
 #include "report/json.h"
 #include "report/utf8.h"
 #include "summary/one_pair.h"
+#include "summary/why.h"
 #include "tables/comparison.h"
 #include "tables/row_report.h"
 #include "tables/statistics.h"
@@ -135,7 +137,24 @@ namespace {
 std::string_view option_of_dumps(const CompareOptions& options) {
   if (!options.mapping_file.empty()) return "--op-mapping-file";
   if (!options.token_map.empty()) return "--token-map";
+  if (!options.why.empty()) return "--why";
   return options.level == match::CompareLevel::kAll ? "" : "--cmp-level";
+}
+
+// Says why an operation is compared with what it is compared with; nothing is compared or written.
+int run_why(const CompareOptions& options, const match::PairList& list) {
+  for (const Error& problem : list.problems) log_warning(problem.text());
+  const auto why = summary::find_why(list, options.why);
+  if (!why) {
+    const std::string meant = nearest(options.why, summary::operations_of(list));
+    return report_error(Error(ErrorCode::kUsage)
+                        << "--why: neither run has an operation " << printable(options.why)
+                        << (meant.empty() ? "; take one of data_id or golden_data_path"
+                                          : "; did you mean " + printable(meant) + "?"));
+  }
+  return print(options.json ? report::Json(summary::why_json(list, *why)).text() + "\n"
+                            : summary::why_text(list, *why, stdout_is_colourful()),
+               kDone);
 }
 
 int run_compare(const CompareOptions& options) {
@@ -150,7 +169,8 @@ int run_compare(const CompareOptions& options) {
                                        .mapping_file = options.mapping_file,
                                        .token_map = options.token_map,
                                        .level = options.level,
-                                       .dequantise = options.dequantise});
+                                       .dequantise = options.dequantise,
+                                       .why = options.why});
   if (!list) return report_error(list.error());
   if (!list->kind && options.dequantise)
     return report_error(Error(ErrorCode::kUsage)
@@ -161,6 +181,7 @@ int run_compare(const CompareOptions& options) {
                         << option
                         << " has no effect on two files of one tensor each; it is for two dumps, "
                            "of torch or of the acceleration library");
+  if (!options.why.empty()) return run_why(options, *list);
   return list->kind ? run_compare_many(options, *list) : run_compare_one(options);
 }
 
@@ -200,6 +221,9 @@ class CompareCommand : public CommandOf<CompareOptions> {
     set.add_option("--cmp-level", level_, "LEVEL",
                    "compare only these of dumps: layer, module, api (operations with\n"
                    "none below them) or logits (what comes out at the end)");
+    set.add_option("--why", o.why, "OPERATION",
+                   "compare nothing, and say of an operation of either dump what it is\n"
+                   "compared with, why, and what else was weighed");
     set.add_flag("-w,--weight", o.dequantise,
                  "of two checkpoints mine is quantised: weights are compared as\n"
                  "(weight - weight_offset) * weight_scale");
@@ -243,6 +267,10 @@ class CompareCommand : public CommandOf<CompareOptions> {
     auto level = match::parse_compare_level(level_);
     if (!level) return fail(level.error());
     options_.level = *level;
+    if (!options_.why.empty() && (!options_.output_folder.empty() || !fail_on_.empty()))
+      return fail(Error(ErrorCode::kUsage)
+                  << "--why compares nothing and writes no report; leave out "
+                  << (fail_on_.empty() ? "--output" : "--fail-on"));
     if (options_.statistics && options_.extended)
       return fail(Error(ErrorCode::kUsage)
                   << "--extended has no effect on a report on statistics; leave out one of --stats "
@@ -269,16 +297,18 @@ class CompareCommand : public CommandOf<CompareOptions> {
 }  // namespace
 
 CommandEntry compare_command() {
-  return {"llm compare",
-          "Compare tensors of a trusted run with yours",
-          {"-gp PATH -mp PATH [options]",
-           {"llm compare -gp golden.npy -mp actual.npy",
-            "llm compare -gp layer.pth -mp layer.bin -o out",
-            "llm compare -gp golden_folder -mp my_folder -o out",
-            "llm compare -gp torch_run/ait_dump -mp my_run/ait_dump -o out",
-            "llm compare -gp golden.npy -mp actual.npy --fail-on 'cosine_similarity<0.999,nan'"},
-           kCompareExitStatus},
-          &make_command<CompareCommand>};
+  return {
+      "llm compare",
+      "Compare tensors of a trusted run with yours",
+      {"-gp PATH -mp PATH [options]",
+       {"llm compare -gp golden.npy -mp actual.npy",
+        "llm compare -gp layer.pth -mp layer.bin -o out",
+        "llm compare -gp golden_folder -mp my_folder -o out",
+        "llm compare -gp torch_run/ait_dump -mp my_run/ait_dump -o out",
+        "llm compare -gp torch_run/ait_dump -mp my_run/ait_dump --why 2_Layer/0_LinearOperation",
+        "llm compare -gp golden.npy -mp actual.npy --fail-on 'cosine_similarity<0.999,nan'"},
+       kCompareExitStatus},
+      &make_command<CompareCommand>};
 }
 
 }  // namespace ait::cli

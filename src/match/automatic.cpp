@@ -8,7 +8,10 @@
 #include "base/parallel.h"
 #include "match/beside_names.h"
 #include "match/by_place.h"
+#include "match/fed.h"
+#include "match/match_problem.h"
 #include "match/plan.h"
+#include "match/same_ranks.h"
 #include "match/segment_match.h"
 
 namespace ait::match {
@@ -69,6 +72,7 @@ class Automatic {
         actual_programs_(find_programs(*actual_)),
         golden_side_{*golden_, golden_programs_},
         actual_side_{*actual_, actual_programs_},
+        feeding_(golden_side_, actual_side_, [this](const Step& step) { return tokens_of(step); }),
         golden_has_data_(has_data(*golden_)),
         actual_has_data_(has_data(*actual_)),
         golden_has_outputs_(has_outputs(*golden_)),
@@ -80,21 +84,36 @@ class Automatic {
       return fail(Error(ErrorCode::kUsage, golden_->slots.empty() ? golden_->root : actual_->root)
                   << "holds no tensors to compare; record the run again with its tensors");
     const std::optional<PlaceMap> places = find_places(*golden_, *actual_);
+    if (places) split_alike(*places);
+    if (std::string doubt = places ? doubt_about_ranks(*golden_, *actual_, places->ranks) : "";
+        !doubt.empty())
+      notes_.push_back(std::move(doubt));
     auto alignment = align_tokens(
         golden_side_, actual_side_, options_.token_map,
         [&](const RunSide& side, const SideStep& step) { return seen_in(side, step).tokens.count; },
-        [&](const Step& step) { return data_agree(step); });
+        [&](const Step& step) { return worked_on_the_same(step); }, options_.rounds_are_named);
     if (!alignment) return fail(alignment.error());
+    mark_other_tokens(feeding_, !options_.token_map.empty(), *alignment);
+    if (places && golden_->ranks.size() != actual_->ranks.size())
+      keep_to_ranks(*golden_, *actual_, places->ranks, *alignment);
 
     std::map<std::pair<size_t, size_t>, std::vector<const Step*>> groups;
     for (const Step& step : alignment->steps)
       groups[{step.golden.program, step.actual.program}].push_back(&step);
+    // Steps that worked on the same tell who corresponds to whom, if there are any.
+    for (auto& [programs, steps] : groups) {
+      const auto others = std::stable_partition(steps.begin(), steps.end(), [](const Step* step) {
+        return step->not_comparable.empty();
+      });
+      if (others != steps.begin()) steps.erase(others, steps.end());
+    }
     std::vector<PlannedProgram> planned;
     planned.reserve(groups.size());
     for (const auto& [programs, steps] : groups)
       planned.push_back(places ? plan_by_place(*golden_, golden_programs_[programs.first], *actual_,
                                                actual_programs_[programs.second], *places, programs)
                                : plan_by_data(programs, steps));
+    if (!places) note_idle_lines(planned);
     if (places && golden_->traits.inputs_are_values && actual_->traits.inputs_are_values)
       for (PlannedProgram& program : planned)
         plan_beside_names(
@@ -108,6 +127,7 @@ class Automatic {
                          std::move(*alignment), std::move(planned), options_.level);
     out.method = places ? places->method : method_without_places();
     out.notes.insert(out.notes.begin(), notes_.begin(), notes_.end());
+    out.weighed = std::move(weighed_);
     return out;
   }
 
@@ -115,6 +135,20 @@ class Automatic {
   std::string method_without_places() const {
     const std::string how = "by the types and order of operations";
     return golden_has_data_ && actual_has_data_ ? "by the values of tensors, and " + how : how;
+  }
+
+  // Two runs of the same graphs have the same programs. One may have recorded rounds in which only
+  // one of its graphs ran.
+  void split_alike(const PlaceMap& places) {
+    if (golden_->traits.rounds != actual_->traits.rounds || !golden_->graphs.empty()) return;
+    if (actual_programs_.size() < golden_programs_.size()) {
+      actual_programs_ = programs_like(*actual_, places.golden_of, golden_programs_);
+    } else if (golden_programs_.size() < actual_programs_.size()) {
+      std::vector<uint32_t> actual_of(golden_->operations.size(), kNoOperation);
+      for (uint32_t a = 0; a < places.golden_of.size(); ++a)
+        if (places.golden_of[a] != kNoOperation) actual_of[places.golden_of[a]] = a;
+      golden_programs_ = programs_like(*golden_, actual_of, actual_programs_);
+    }
   }
 
   // Values of a layer, or of everything where there are no layers.
@@ -194,6 +228,15 @@ class Automatic {
       if (facts.whole->distance.value <= kSameInput && facts.whole->distance.agrees()) ++out.near;
     }
     return out;
+  }
+
+  // Token ids and positions decide, where they were recorded, or else what goes into the layers. The
+  // data of a layer may differ because of a fault in it.
+  std::optional<bool> worked_on_the_same(const Step& step) {
+    const FedTokens fed = feeding_.at(step);
+    if (fed.positions == Fed::kOther && !step.is_prefill) return false;
+    if (fed.tokens != Fed::kUnknown) return fed.tokens == Fed::kSame;
+    return data_agree(step);
   }
 
   std::optional<bool> data_agree(const Step& step) {
@@ -321,7 +364,8 @@ class Automatic {
       if (!done.insert(programs).second) continue;
       if (places) {
         // As if the other run had no operations at all.
-        const PlaceMap nowhere{std::vector<uint32_t>(actual_->operations.size(), kNoOperation), {}};
+        PlaceMap nowhere;
+        nowhere.golden_of.assign(actual_->operations.size(), kNoOperation);
         const Program nothing;
         planned.push_back(plan_by_place(
             *golden_, is_golden ? golden_programs_[programs.first] : nothing, *actual_,
@@ -344,12 +388,14 @@ class Automatic {
     const std::vector<Value> golden_values = values_of(*golden_, *segments[0].first);
     const std::vector<Value> actual_values = values_of(*actual_, *segments[0].second);
     std::vector<Evidence> evidence;
+    std::vector<std::string> places;
     const size_t count = std::min(kLayersLookedAt, segments.size());
     for (const Step* step : steps) {
       for (size_t i = 0; i < count; ++i) {
         const size_t at = count == 1 ? 0 : i * (segments.size() - 1) / (count - 1);
         evidence.push_back(weigh_segments(*step, *segments[at].first, golden_values,
                                           *segments[at].second, actual_values));
+        places.push_back("token " + step->token + place_of(*segments[at].second));
       }
     }
     if (std::any_of(evidence.begin(), evidence.end(),
@@ -358,6 +404,9 @@ class Automatic {
     const SegmentMatch match = match_segment({*golden_, *segments[0].first, golden_values},
                                              {*actual_, *segments[0].second, actual_values},
                                              evidence, options_.mappings, settled);
+    for (const auto& [golden_segment, actual_segment] : segments)
+      weigh_again({*golden_, *golden_segment, golden_values},
+                  {*actual_, *actual_segment, actual_values}, evidence, places);
     for (const auto& [golden_segment, actual_segment] : segments) {
       const auto golden_slot = [&, segment = golden_segment](uint32_t value) {
         return slot_of(*golden_, *segment, golden_values[value]);
@@ -377,6 +426,64 @@ class Automatic {
       }
       add_lonely(match, {*golden_, *golden_segment, golden_values},
                  {*actual_, *actual_segment, actual_values}, out);
+    }
+  }
+
+  // ", 3_Layer": the layer that a segment of mine is.
+  std::string place_of(const Segment& segment) const {
+    const bool is_layer =
+        std::any_of(actual_programs_.begin(), actual_programs_.end(), [&](const Program& program) {
+          return std::any_of(
+              program.layers.begin(), program.layers.end(),
+              [&](const Segment& layer) { return layer.operations == segment.operations; });
+        });
+    return is_layer ? ", " + actual_->operations[segment.operations.front()].name : "";
+  }
+
+  // Keeps what was weighed for the operation that a person asked for, if it is one of these.
+  void weigh_again(const SegmentSide& golden, const SegmentSide& actual,
+                   std::span<const Evidence> evidence, const std::vector<std::string>& places) {
+    if (options_.why.empty()) return;
+    for (const bool is_golden : {false, true}) {
+      const SegmentSide& side = is_golden ? golden : actual;
+      for (uint32_t i = 0; i < side.segment.operations.size(); ++i) {
+        if (side.recording.operations[side.segment.operations[i]].name != options_.why) continue;
+        const MatchProblem problem(golden, actual, evidence, options_.mappings);
+        for (WeighedTensor& each : weighed_for(problem, is_golden, i, places))
+          weighed_.push_back(std::move(each));
+      }
+    }
+  }
+
+  // Says which lines of the mapping file pair nothing, though both of their types occur.
+  void note_idle_lines(const std::vector<PlannedProgram>& planned) {
+    if (golden_->traits.types == actual_->traits.types) return;
+    const bool golden_is_modules = golden_->traits.types == capture::Traits::Types::kModules;
+    for (const TypeMapping& line : options_.mappings) {
+      const auto is_of = [](const Recording& recording, const std::vector<uint32_t>& slots,
+                            const std::string& type) {
+        return !slots.empty() &&
+               recording.operations[recording.slots[slots[0]].operation].type.find(type) !=
+                   std::string::npos;
+      };
+      bool golden_occurs = false;
+      bool actual_occurs = false;
+      bool is_idle = true;
+      for (const PlannedProgram& program : planned) {
+        for (const PlannedPair& pair : program.pairs) {
+          const bool golden_is =
+              is_of(*golden_, pair.golden, golden_is_modules ? line.module : line.library);
+          const bool actual_is =
+              is_of(*actual_, pair.actual, golden_is_modules ? line.library : line.module);
+          golden_occurs |= golden_is;
+          actual_occurs |= actual_is;
+          is_idle &= !(golden_is && actual_is);
+        }
+      }
+      if (is_idle && golden_occurs && actual_occurs)
+        notes_.push_back("the mapping file's line " + line.library + ": " + line.module +
+                         " pairs nothing: the two do not stand in the same layers, or not in equal "
+                         "numbers, or their sizes do not fit");
     }
   }
 
@@ -416,12 +523,14 @@ class Automatic {
   std::vector<Program> actual_programs_;
   RunSide golden_side_;
   RunSide actual_side_;
+  Feeding feeding_;
   bool golden_has_data_;
   bool actual_has_data_;
   bool golden_has_outputs_;
   bool actual_has_outputs_;
   std::map<std::tuple<bool, size_t, size_t>, Seen> seen_;
   std::vector<std::string> notes_;
+  std::vector<WeighedTensor> weighed_;
 };
 
 }  // namespace

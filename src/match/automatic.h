@@ -22,6 +22,7 @@
 #include "match/op_mapping.h"
 #include "match/pair.h"
 #include "match/tokens.h"
+#include "match/why.h"
 
 namespace ait::match {
 
@@ -29,6 +30,8 @@ struct AutomaticOptions {
   std::vector<TypeMapping> mappings;
   TokenMap token_map;
   CompareLevel level = CompareLevel::kAll;
+  bool rounds_are_named = false;  // a person named one round of each side, as a path
+  std::string why = {};           // an operation of either run: what was weighed for it is wanted
 };
 
 // How much of one run has a partner, in operations, each counted once however many rounds there
@@ -59,6 +62,7 @@ struct AutomaticPairs {
   std::string method;  // "by the place in the graph"
   std::vector<AlignedToken> tokens;
   std::vector<std::string> notes;
+  std::vector<WeighedTensor> weighed;  // of the operation that was asked for
 };
 
 using SharedRecording = std::shared_ptr<const capture::Recording>;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
+
+#include "match/same_ranks.h"
 
 #include "match/by_names.h"
 
@@ -51,7 +54,7 @@ void plan_operation(const Recording& golden, uint32_t g, const Recording& actual
   // Inputs are other operations' outputs; they are compared only where there is nothing else.
   const bool outputs_only = (g == kNoOperation || has_outputs(golden, g)) &&
                             (a == kNoOperation || has_outputs(actual, a));
-  const bool several = actual.ranks.size() > 1;
+  const bool several = actual.ranks.size() > 1 || golden.ranks.size() > 1;
   std::map<std::string, PlannedPair> pairs;
   const auto add = [&](const Recording& recording, uint32_t operation,
                        std::vector<uint32_t> PlannedPair::* side) {
@@ -97,11 +100,13 @@ bool same_tensors(const Recording& golden, uint32_t g, const Recording& actual, 
 }  // namespace
 
 std::optional<PlaceMap> find_places(const Recording& golden, const Recording& actual) {
-  if (golden.traits.identity != actual.traits.identity ||
-      golden.ranks.size() != actual.ranks.size())
-    return std::nullopt;
-  const auto goldens = by_key(golden);
   PlaceMap out;
+  out.ranks = same_ranks(golden, actual);
+  if (golden.traits.identity != actual.traits.identity || out.ranks.empty()) return std::nullopt;
+  const auto goldens = by_key(golden);
+  std::map<std::string_view, uint32_t> same_names;
+  for (uint32_t g = 0; g < golden.operations.size(); ++g)
+    same_names.emplace(golden.operations[g].name, g);
   out.golden_of.assign(actual.operations.size(), kNoOperation);
   const Renaming renaming =
       golden.traits.identity == Identity::kNames ? find_renaming(golden, actual) : Renaming();
@@ -117,12 +122,17 @@ std::optional<PlaceMap> find_places(const Recording& golden, const Recording& ac
       same_structure = false;
       continue;
     }
-    out.golden_of[a] = found->second;
+    // A graph may have one operation for prompts and another one for words in the same place.
+    const auto same = same_names.find(operation.name);
+    out.golden_of[a] = same == same_names.end() ? found->second : same->second;
     if (operation.level != Level::kOperation) continue;
     ++shared;
-    same_types &= golden.operations[found->second].type == operation.type;
-    same_structure &= same_tensors(golden, found->second, actual, a);
+    same_types &= golden.operations[out.golden_of[a]].type == operation.type;
+    same_structure &= same_tensors(golden, out.golden_of[a], actual, a);
   }
+  if (golden.ranks.size() != actual.ranks.size() &&
+      !are_equally_wide(golden, actual, out.golden_of, out.ranks))
+    return std::nullopt;
   if (golden.traits.identity == Identity::kNames) {
     const auto golden_operations = static_cast<size_t>(
         std::count_if(golden.operations.begin(), golden.operations.end(),

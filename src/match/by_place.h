@@ -16,10 +16,12 @@ namespace ait::match {
 struct PlaceMap {
   std::vector<uint32_t> golden_of;  // [my operation]; kNoOperation where there is none
   std::string method;
+  std::vector<std::pair<size_t, size_t>>
+      ranks;  // golden's and mine that are the same: same_ranks.h
 };
 
 // Nothing where the runs are not of the same graph, or are divided among different numbers of
-// ranks.
+// ranks. Of a run on several ranks some may be missing.
 std::optional<PlaceMap> find_places(const capture::Recording& golden,
                                     const capture::Recording& actual);
 

@@ -10,7 +10,6 @@ namespace {
 using capture::Direction;
 using capture::Operation;
 using capture::OpKind;
-using Types = capture::Traits::Types;
 
 constexpr uint32_t kNone = ~uint32_t{0};
 
@@ -36,22 +35,6 @@ std::vector<uint32_t> workers(const SegmentSide& side, OpKind kind) {
   for (uint32_t i = 0; i < side.values.size(); ++i) {
     const Value& value = side.values[i];
     if (value.kind == kind && value.is_leaf && value.is_output() && value.index == 0)
-      out.push_back(i);
-  }
-  return out;
-}
-
-// The values that a line of a mapping file is about: tensors of that name, or first outputs.
-std::vector<uint32_t> mapped_values(const SegmentSide& side, const TypeMapping& mapping) {
-  const bool is_modules = side.recording.traits.types == Types::kModules;
-  const std::string& type = is_modules ? mapping.module : mapping.library;
-  const std::string& tensor = is_modules ? mapping.module_tensor : mapping.library_tensor;
-  std::vector<uint32_t> out;
-  for (uint32_t i = 0; i < side.values.size(); ++i) {
-    const Value& value = side.values[i];
-    if (side.operation_of(value).type.find(type) == std::string::npos) continue;
-    if (tensor.empty() ? value.is_output() && value.index == 0
-                       : side.tensor_name_of(value) == tensor)
       out.push_back(i);
   }
   return out;
@@ -101,10 +84,9 @@ class TypePairing {
   }
 
   std::vector<TypedPair> run() {
-    for (const TypeMapping& mapping : problem_.mappings)
-      pair_in_order(mapped_values(problem_.golden, mapping),
-                    mapped_values(problem_.actual, mapping),
-                    "the mapping file says so, and the order fits");
+    for (const TypeMapping& line : problem_.mappings)
+      pair_in_order(problem_.golden_values_of(line), problem_.actual_values_of(line),
+                    "the mapping file says so, and the order fits", &line);
     for (const OpKind kind : kKinds)
       pair_in_order(workers(problem_.golden, kind), workers(problem_.actual, kind),
                     "types and order fit");
@@ -122,8 +104,14 @@ class TypePairing {
   //
   // The second linear of golden is settled with the third of my side. Before it golden has one and
   // my side has two, so nothing is paired there. After it both have one: these are a pair.
+  //
+  // With a line of the mapping file, golden's may be partners of others already, and if the sizes of
+  // tensors that a person named do not fit, rows say so.
   void pair_in_order(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals,
-                     const std::string& why) {
+                     const std::string& why, const TypeMapping* line = nullptr) {
+    const std::set<uint32_t> none;
+    const bool whatever_size =
+        line != nullptr && !line->library_tensor.empty() && !line->module_tensor.empty();
     std::vector<std::pair<size_t, size_t>> anchors;  // places in the two lists
     for (const auto& [golden, actual] : settled_) {
       const auto g = std::find(goldens.begin(), goldens.end(), golden);
@@ -137,8 +125,8 @@ class TypePairing {
     size_t a = 0;
     for (const auto& [next_golden, next_actual] : anchors) {
       if (next_golden < g || next_actual < a) continue;  // crosses one before it
-      pair_stretch(free_ones(goldens, g, next_golden, golden_used_),
-                   free_ones(actuals, a, next_actual, actual_used_), why);
+      pair_stretch(free_ones(goldens, g, next_golden, line != nullptr ? none : golden_used_),
+                   free_ones(actuals, a, next_actual, actual_used_), why, whatever_size);
       g = next_golden + 1;
       a = next_actual + 1;
     }
@@ -153,10 +141,10 @@ class TypePairing {
   }
 
   void pair_stretch(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals,
-                    const std::string& why) {
+                    const std::string& why, bool whatever_size) {
     if (goldens.size() != actuals.size()) return;
     for (size_t i = 0; i < goldens.size(); ++i)
-      if (!sizes_fit(goldens[i], actuals[i])) return;
+      if (!whatever_size && !sizes_fit(goldens[i], actuals[i])) return;
     for (size_t i = 0; i < goldens.size(); ++i) add(goldens[i], actuals[i], why);
   }
 

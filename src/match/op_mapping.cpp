@@ -81,7 +81,19 @@ Result<void> add_entry(const std::string& path, std::string_view key,
   return {};
 }
 
+std::string_view without_zero(std::string_view name) {
+  return name.ends_with("_0") ? name.substr(0, name.size() - 2) : name;
+}
+
 }  // namespace
+
+bool is_tensor_named(std::string_view tensor, std::string_view name) {
+  // Newer versions of the library add words: outtensor0_output.
+  if (name.find("tensor") != std::string_view::npos && tensor.size() > name.size() &&
+      tensor.starts_with(name))
+    return tensor[name.size()] == '_';
+  return without_zero(tensor) == without_zero(name);
+}
 
 Result<std::vector<TypeMapping>> read_op_mapping(const std::string& given) {
   std::error_code ignored;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -22,6 +23,10 @@ struct TypeMapping {
   std::string library_tensor;  // "outtensor0"; empty: outputs
   std::string module_tensor;   // "output_0"; empty: outputs
 };
+
+// Whether a tensor is the one that a mapping names. The only output of a module is "output" or
+// "output_0", as it was recorded.
+bool is_tensor_named(std::string_view tensor, std::string_view name);
 
 // `path` is the file, or a folder that holds op_mapping_file.json. There is at least one.
 Result<std::vector<TypeMapping>> read_op_mapping(const std::string& path);

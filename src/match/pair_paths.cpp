@@ -44,13 +44,21 @@ void take_problems(std::vector<Error>& from, PairList& to) {
   for (Error& problem : from) to.problems.push_back(std::move(problem));
 }
 
+// Whether a path is the folder of a run's only round.
+bool is_round(const Recording& recording, const std::string& path) {
+  std::error_code ignored;
+  const fs::path normal = fs::absolute(path, ignored).lexically_normal();
+  return recording.rounds.size() == 1 &&
+         (normal.has_filename() ? normal : normal.parent_path()).filename() == recording.rounds[0];
+}
+
 // Whether an operation has this type, and this tensor where one is named.
 bool occurs(const Recording& recording, const std::string& type, const std::string& tensor) {
   for (uint32_t i = 0; i < recording.operations.size(); ++i) {
     if (recording.operations[i].type.find(type) == std::string::npos) continue;
     if (tensor.empty()) return true;
     for (uint32_t slot = recording.first_slot[i]; slot < recording.first_slot[i + 1]; ++slot)
-      if (recording.slots[slot].tensor() == tensor) return true;
+      if (is_tensor_named(recording.slots[slot].tensor(), tensor)) return true;
   }
   return false;
 }
@@ -116,9 +124,12 @@ Result<PairList> pair_model(Recording golden, Recording actual, const Understood
     count_calls(golden, actual.rounds.size());
     count_calls(actual, golden_rounds);
   }
+  AutomaticOptions automatic = options.automatic;
+  automatic.rounds_are_named =
+      is_round(golden, options.inputs.golden) && is_round(actual, options.inputs.actual);
   auto found = (by_graph ? pair_by_graph : pair_automatically)(
       std::make_shared<const Recording>(std::move(golden)),
-      std::make_shared<const Recording>(std::move(actual)), options.automatic);
+      std::make_shared<const Recording>(std::move(actual)), automatic);
   if (!found) return fail(found.error());
   list.pairs = std::move(found->pairs);
   list.automatic = std::move(*found);
@@ -312,6 +323,7 @@ Result<void> refuse_options_of_dumps(const Inputs& inputs, std::string_view what
   if (!inputs.mapping_file.empty()) return refused("--op-mapping-file");
   if (!inputs.token_map.empty()) return refused("--token-map");
   if (inputs.level != CompareLevel::kAll) return refused("--cmp-level");
+  if (!inputs.why.empty()) return refused("--why");
   return {};
 }
 
@@ -347,6 +359,7 @@ Result<Understood> understand(const Inputs& inputs) {
   if (!token_map) return fail(token_map.error());
   out.automatic.token_map = std::move(*token_map);
   out.automatic.level = inputs.level;
+  out.automatic.why = inputs.why;
   return out;
 }
 

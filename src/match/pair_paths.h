@@ -36,6 +36,7 @@ struct Inputs {
   std::string token_map = {};               // "0:1,1:1": golden tokens and my folders, for dumps
   CompareLevel level = CompareLevel::kAll;  // which operations of dumps are compared
   bool dequantise = false;                  // my checkpoint is quantised, golden's is not
+  std::string why = {};                     // an operation of dumps: what was weighed for it
 };
 
 struct PairList {

@@ -174,6 +174,10 @@ struct Plan {
     pair.alone = step.alone.empty() ? planned.alone : step.alone;
     if (step.alone.empty() && !planned.who.empty()) pair.alone += " It is " + planned.who + ".";
     pair.unread = !step.alone.empty();
+    if (!step.not_comparable.empty() && !planned.golden.empty() && !planned.actual.empty()) {
+      pair.unread = true;
+      pair.alone = step.not_comparable;
+    }
     std::string golden_missing;
     std::string actual_missing;
     const auto [golden_rank, actual_rank] = ranks_of(step, entry);
@@ -289,7 +293,7 @@ void add_note(const Alignment& alignment, bool is_golden, std::vector<std::strin
   constexpr size_t kNamed = 8;
   std::vector<std::string> tokens;
   for (const Step& step : alignment.alone)
-    if (step.number >= 0 && (step.actual.round == kNoRound) == is_golden)
+    if (step.number >= 0 && !step.is_rank_alone && (step.actual.round == kNoRound) == is_golden)
       tokens.push_back(step.token);
   if (tokens.empty()) return;
   std::string names;

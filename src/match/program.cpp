@@ -197,6 +197,16 @@ std::vector<Program> programs_of(const Recording& recording) {
   return programs;
 }
 
+std::vector<Program> with_shared(std::vector<Program> programs) {
+  for (Program& program : programs)
+    for (const uint32_t top : program.tops)
+      for (const Program& other : programs)
+        if (&other != &program && std::binary_search(other.tops.begin(), other.tops.end(), top) &&
+            !program.is_shared(top))
+          program.shared.push_back(top);
+  return programs;
+}
+
 }  // namespace
 
 bool Program::is_shared(uint32_t top) const { return contains(shared, top); }
@@ -233,14 +243,25 @@ std::string structure_of(const Recording& recording, const Segment& segment) {
 }
 
 std::vector<Program> find_programs(const Recording& recording) {
-  std::vector<Program> programs = programs_of(recording);
-  for (Program& program : programs)
-    for (const uint32_t top : program.tops)
-      for (const Program& other : programs)
-        if (&other != &program && std::binary_search(other.tops.begin(), other.tops.end(), top) &&
-            !program.is_shared(top))
-          program.shared.push_back(top);
-  return programs;
+  return with_shared(programs_of(recording));
+}
+
+std::vector<Program> programs_like(const Recording& recording,
+                                   const std::vector<uint32_t>& other_of,
+                                   const std::vector<Program>& others) {
+  std::vector<Tops> graphs(others.size());
+  std::vector<size_t> before = {0};  // the programs of the operation before
+  for (const uint32_t top : tops_of(recording)) {
+    std::vector<size_t> in;
+    for (size_t i = 0; i < others.size(); ++i)
+      if (other_of[top] != kNoOperation && contains(others[i].tops, other_of[top])) in.push_back(i);
+    if (in.empty()) in = before;
+    for (const size_t i : in) graphs[i].push_back(top);
+    before = std::move(in);
+  }
+  std::vector<Program> programs;
+  for (Tops& graph : graphs) programs.push_back(program_of(recording, std::move(graph)));
+  return with_shared(std::move(programs));
 }
 
 size_t program_in(const Recording& recording, const std::vector<Program>& programs, size_t round) {

@@ -44,6 +44,13 @@ struct Program {
 // graph is a program; in a run that counts calls, all graphs that ran in one.
 std::vector<Program> find_programs(const capture::Recording& recording);
 
+// The programs of a recording that the other run has more of, as it may have recorded rounds in which
+// all of its graphs ran: what stands where operations of one of its programs do is one here, too.
+// `other_of` is the other run's operation of each operation, kNoOperation where there is none.
+std::vector<Program> programs_like(const capture::Recording& recording,
+                                   const std::vector<uint32_t>& other_of,
+                                   const std::vector<Program>& others);
+
 // Which of them ran in a round of calls; the first where nothing tells it.
 size_t program_in(const capture::Recording& recording, const std::vector<Program>& programs,
                   size_t round);

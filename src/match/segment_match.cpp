@@ -171,10 +171,16 @@ class Matcher {
 
   void add(uint32_t golden, uint32_t actual, const Form& form, Certainty certainty,
            const std::string& why) {
-    if (!problem_.is_allowed(golden, actual)) return;
-    golden_taken_[golden] = true;
+    const auto allowed = problem_.allowed_peer(golden, actual);
+    if (!allowed) return;
+    golden_taken_[*allowed] = true;
     actual_taken_[actual] = true;
-    matches_.push_back({golden, std::nullopt, actual, form, certainty, why});
+    const bool is_mapped = problem_.is_mapped(*allowed, actual);
+    const std::string file = "the mapping file";
+    matches_.push_back({*allowed, std::nullopt, actual, form, certainty,
+                        is_mapped && why.find(file) == std::string::npos
+                            ? why + "; " + file + " lists the two types"
+                            : why});
   }
 
   // One side is a part of the other: fused projections. A value of my side may hold several.
@@ -245,7 +251,7 @@ class Matcher {
       }
     }
     for (const auto& [actual, choices] : votes) {
-      if (actual_taken_[actual]) continue;
+      if (actual_taken_[actual] || !problem_.listed_for_actual(actual).empty()) continue;
       const auto best = std::max_element(
           choices.begin(), choices.end(),
           [](const auto& a, const auto& b) { return a.second.count < b.second.count; });
@@ -314,11 +320,15 @@ class Matcher {
   std::string why_golden_alone(uint32_t golden, bool is_copy) const {
     const ValueClasses& classes = problem_.golden_classes;
     if (is_copy) return "the same data are compared elsewhere.";
+    if (const std::string listed = problem_.listed_for_golden(golden); !listed.empty())
+      return "the mapping file gives it to " + listed + ", and none of these is left for it.";
     if (classes.has_data[classes.of[golden]]) return "no tensor of my-path agrees with it.";
     return why_not_recognised();
   }
 
   std::string why_actual_alone(uint32_t actual) const {
+    if (const std::string listed = problem_.listed_for_actual(actual); !listed.empty())
+      return "the mapping file lists " + listed + " for it, and none of these is left for it.";
     const ValueClasses& classes = problem_.actual_classes;
     if (!classes.has_data[classes.of[actual]]) return why_not_recognised();
     double nearest = kNothingNear;

@@ -12,7 +12,7 @@ namespace {
 using capture::Recording;
 
 // More rounds of warming up than anybody needs.
-constexpr size_t kMaxWarmUp = 4;
+constexpr size_t kMaxWarmUp = 8;
 
 // Lays the calls of one side, the leading one, upon the rounds of the other.
 class Aligner {
@@ -37,9 +37,11 @@ class Aligner {
         golden_.has_two_graphs() == actual_.has_two_graphs() &&
         golden_.side().recording.traits.rounds == actual_.side().recording.traits.rounds;
     if (!count_alike) {
-      const bool prompt_agrees = find_warm_up(true);
-      // One graph for everything has its words right after its prompts.
-      if (following_.has_two_graphs() || !prompt_agrees) find_warm_up(false);
+      const bool prompt_agrees = find_warm_up(true, kMaxWarmUp);
+      // One graph for everything has its words right after its prompts. What warms up graphs for new
+      // words alone are rounds that the other side does not have.
+      if (following_.has_two_graphs() || !prompt_agrees)
+        find_warm_up(false, prompt_agrees && prompts_before_ == 0 ? words_more() : kMaxWarmUp);
     }
     Alignment out;
     for (const Call& call : calls_) {
@@ -73,8 +75,10 @@ class Aligner {
 
   // Where the following side has a call of the leading one: later by what it did to warm up.
   SideStep following_step(const Call& call) const {
-    return following_.step_of({call.number + prompts_before_ + words_before_, call.is_prefill,
-                               call.ordinal + (call.is_prefill ? prompts_before_ : words_before_)});
+    const auto later = [](size_t number, int64_t by) { return number + static_cast<size_t>(by); };
+    return following_.step_of(
+        {later(call.number, prompts_before_ + words_before_), call.is_prefill,
+         later(call.ordinal, call.is_prefill ? prompts_before_ : words_before_)});
   }
 
   static void add_alone(Step step, bool is_golden, Alignment& out) {
@@ -96,7 +100,7 @@ class Aligner {
       const SideStep own = following_.step_of(call);
       if (!following_.has(own) || used.contains({own.program, own.round})) continue;
       Step step = step_of(call, {}, own);
-      step.number -= static_cast<int64_t>(prompts_before_ + words_before_);
+      step.number -= prompts_before_ + words_before_;
       step.token = step.number < 0 ? "warm-up" : std::to_string(step.number);
       add_alone(std::move(step), !golden_leads_, out);
     }
@@ -119,23 +123,38 @@ class Aligner {
       }
   }
 
-  // Finds how many prompts, or new words, the following side had before the leading one's first:
-  // the first number with which the data agree, or else the first with which both sides worked on
-  // equally many tokens. Returns whether data agreed.
-  bool find_warm_up(bool is_prefill) {
+  // How many new words the following side has more than the leading one.
+  size_t words_more() const {
+    const auto words = [](const std::vector<Call>& calls) {
+      return static_cast<size_t>(std::count_if(calls.begin(), calls.end(),
+                                               [](const Call& call) { return !call.is_prefill; }));
+    };
+    const size_t other = words(following_.calls(count_));
+    const size_t own = words(calls_);
+    return std::min(other - std::min(other, own), kMaxWarmUp);
+  }
+
+  // Finds how many prompts, or new words, the following side had before the leading one's first, at
+  // most `most`: the first number with which both sides worked on the same, or else the first with
+  // which they worked on equally many tokens. Returns whether it was the same.
+  bool find_warm_up(bool is_prefill, size_t most) {
     const auto first = std::find_if(calls_.begin(), calls_.end(), [&](const Call& call) {
       return call.is_prefill == is_prefill && leading_.has(leading_.step_of(call));
     });
     if (first == calls_.end()) return false;
-    size_t& before = is_prefill ? prompts_before_ : words_before_;
-    std::optional<size_t> fits;
-    std::optional<size_t> agrees;
-    for (before = 0; before < kMaxWarmUp && !agrees; ++before) {
+    int64_t& before = is_prefill ? prompts_before_ : words_before_;
+    std::optional<int64_t> fits;
+    std::optional<int64_t> agrees;
+    for (before = 0; before <= static_cast<int64_t>(most) && !agrees; ++before) {
       const SideStep own = leading_.step_of(*first);
       const SideStep other = following_step(*first);
       if (!following_.has(other) || !may_be_as_many_tokens(own, other)) continue;
       if (!fits) fits = before;
       if (agree_(step_of(*first, own, other)).value_or(false)) agrees = before;
+    }
+    if (!agrees && !is_prefill && words_are_counted_from_0()) {
+      words_before_ = -1;
+      return true;
     }
     before = agrees.value_or(fits.value_or(0));
     if (before > 0) {
@@ -146,6 +165,23 @@ class Aligner {
                        (agrees ? "data" : "numbers of tokens") + " agree from there on");
     }
     return agrees.has_value();
+  }
+
+  // Whether the following side has one graph because it recorded nothing of the prompt, whose graph
+  // was another one: its round 1 is then the second new word, token 2.
+  bool words_are_counted_from_0() {
+    if (following_.has_two_graphs() ||
+        following_.side().recording.traits.rounds != capture::Traits::Rounds::kSetUps)
+      return false;
+    words_before_ = -1;
+    for (const Call& call : calls_) {
+      const SideStep own = leading_.step_of(call);
+      const SideStep other = following_step(call);
+      if (!call.is_prefill && leading_.has(own) && following_.has(other))
+        return may_be_as_many_tokens(own, other) &&
+               agree_(step_of(call, own, other)).value_or(false);
+    }
+    return false;
   }
 
   bool may_be_as_many_tokens(const SideStep& own, const SideStep& other) const {
@@ -161,9 +197,9 @@ class Aligner {
   const Timeline& following_;
   const CountTokens& count_;
   const DataAgree& agree_;
-  std::vector<Call> calls_;    // of the leading side
-  size_t prompts_before_ = 0;  // warm-up of the following side
-  size_t words_before_ = 0;
+  std::vector<Call> calls_;     // of the leading side
+  int64_t prompts_before_ = 0;  // warm-up of the following side
+  int64_t words_before_ = 0;    // -1: it does not count the prompt
   std::vector<std::string> notes_;
 };
 
@@ -263,12 +299,14 @@ std::optional<size_t> round_of(const RunSide& side, const SideStep& step, uint32
 }
 
 Result<Alignment> align_tokens(const RunSide& golden, const RunSide& actual, const TokenMap& map,
-                               const CountTokens& count, const DataAgree& agree) {
+                               const CountTokens& count, const DataAgree& agree, bool are_named) {
   if (!map.empty()) return follow_map(golden, actual, map);
   Alignment out = Aligner(golden, actual, count, agree).run();
-  // Two rounds that a person named one by one are meant for each other.
+  // The only rounds of both sides may have other numbers, but not where they worked on something
+  // else.
   if (out.steps.empty() && golden.recording.rounds.size() == 1 &&
-      actual.recording.rounds.size() == 1) {
+      actual.recording.rounds.size() == 1 &&
+      (are_named || agree(step_of_only_rounds(golden, actual)).value_or(true))) {
     const Step& step = out.steps.emplace_back(step_of_only_rounds(golden, actual));
     std::erase_if(out.alone, [&](const Step& each) {
       const auto same = [](const SideStep& a, const SideStep& b) {

@@ -43,8 +43,12 @@ struct Step {
   bool phase_is_known = true;
   int64_t number = 0;  // of the call, to sort by; below 0: a warm-up
   std::string alone;   // why one of the sides has no round; empty where both have
+  // Why numbers of the two sides have nothing in common, though both have a round; empty where they
+  // have. Rows then say who corresponds to whom, and nothing is measured.
+  std::string not_comparable;
   // Golden's ranks and mine that took part. Empty: all, each with its equal.
   std::vector<std::pair<size_t, size_t>> ranks;
+  bool is_rank_alone = false;  // the other side has the round, but not this rank
 };
 
 struct Alignment {
@@ -60,13 +64,15 @@ Result<TokenMap> parse_token_map(std::string_view text);
 // How many tokens a side worked on in a step, 0 where that is not known. `side` is one of the two
 // objects that align_tokens was given.
 using CountTokens = std::function<size_t(const RunSide& side, const SideStep& step)>;
-// Whether data of the two sides agree in a step; nothing where there are no data to tell it.
+// Whether the two sides worked on the same in a step; nothing where there are no data to tell it.
 using DataAgree = std::function<std::optional<bool>(const Step& step)>;
 
 // kUsage where no round of one side has a counterpart. Rounds that a map does not name are left out;
-// without one every round of either side is in a step or stands alone.
+// without one every round of either side is in a step or stands alone. With `are_named` a person has
+// named a round of each side, as a path: these two are meant for each other.
 Result<Alignment> align_tokens(const RunSide& golden, const RunSide& actual, const TokenMap& map,
-                               const CountTokens& count, const DataAgree& agree);
+                               const CountTokens& count, const DataAgree& agree,
+                               bool are_named = false);
 
 // In which round an operation ran in a step; nothing where it did not.
 std::optional<size_t> round_of(const RunSide& side, const SideStep& step, uint32_t operation);

@@ -31,6 +31,11 @@ class Tally {
 
   void vote(uint32_t number, const Form& form);
 
+  size_t votes_for(uint32_t number) const {
+    const auto found = candidates_.find(number);
+    return found == candidates_.end() ? 0 : found->second.votes;
+  }
+
   // The candidate that has two thirds of the votes; nullptr where none has.
   const Candidate* winner() const;
 

@@ -290,7 +290,8 @@ class Library:
         self.begin(phase, "embed", "WordEmbedding")
         hidden = self.low(self.weights["model.embed_tokens.weight"][flat])
         truth = [[("root.model.embed_tokens", "output", 0)]]
-        self.op("GatherOperation", [self.same(hidden)], truth, ["table", "ids"], ["hidden"])
+        given = [self.same(self.low(self.weights["model.embed_tokens.weight"])), self.same(flat)]
+        self.op("GatherOperation", [self.same(hidden)], truth, ["table", "ids"], ["hidden"], inputs=given)
         self.finish([self.same(hidden)], truth)
 
         self.begin(phase, "position", "PositionEmbedding")
@@ -305,8 +306,9 @@ class Library:
             [[("root.model.rotary_emb", "output_0", 0)]] if known else [None],
             [[("root.model.rotary_emb", "output_1", 0)]] if known else [None],
         )
-        self.op("GatherOperation", [self.same(cos)], table[0], ["cos_table"], ["cos"])
-        self.op("GatherOperation", [self.same(sin)], table[1], ["sin_table"], ["sin"])
+        given = [self.same(angles), self.same(places.long())]
+        self.op("GatherOperation", [self.same(cos)], table[0], ["cos_table"], ["cos"], inputs=given)
+        self.op("GatherOperation", [self.same(sin)], table[1], ["sin_table"], ["sin"], inputs=given)
         self.finish([self.same(cos), self.same(sin)], [table[0][0], table[1][0]])
 
         for layer in range(c.num_hidden_layers):

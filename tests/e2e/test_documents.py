@@ -116,7 +116,9 @@ REASONS_OF = [
     "compare/transform.cpp",
     "match/automatic.cpp",
     "match/by_place.cpp",
+    "match/fed.cpp",
     "match/plan.cpp",
+    "match/same_ranks.cpp",
     "match/segment_match.cpp",
     "match/tokens.cpp",
 ]

@@ -269,12 +269,35 @@ TEST(SegmentMatch, ObeysAMappingFileWhateverDataSay) {
   EXPECT_THAT(both.match({part}, {{"Foo", "Cc", "", ""}}), IsEmpty());
 }
 
-TEST(MatchProblem, LeavesInputsAndTypesOfOneToolFree) {
+TEST(MatchProblem, BindsTypesToThoseThatAreListed) {
   const std::vector<TypeMapping> mappings = {{"Foo", "Cc", "", ""}};
-  const TinySegments both("a  Aa in", "0_Foo");
+  const TinySegments both("a  Aa in\nc  Cc in", "0_Foo\n1_Bar");
   const MatchProblem problem(both.golden, both.actual, {}, mappings);
-  EXPECT_TRUE(problem.is_allowed(0, 0));   // what goes into a
+  EXPECT_FALSE(problem.is_allowed(0, 0));  // what goes into a
   EXPECT_FALSE(problem.is_allowed(1, 0));  // what a puts out
+  EXPECT_TRUE(problem.is_allowed(2, 0));   // what goes into c
+  EXPECT_TRUE(problem.is_allowed(3, 0));
+  EXPECT_TRUE(problem.is_allowed(3, 1));  // a type of modules may have others, too
+  EXPECT_EQ(problem.listed_for_actual(0), "Cc");
+  EXPECT_EQ(problem.listed_for_golden(3), "");
+}
+
+TEST(MatchProblem, BindsTensorsThatAreNamedOnBothSides) {
+  const std::vector<TypeMapping> mappings = {{"Foo", "Cc", "outtensor0", "output_0"}};
+  const TinySegments both("a  Aa in\nc  Cc in", "0_Foo\n1_Bar");
+  const MatchProblem problem(both.golden, both.actual, {}, mappings);
+  EXPECT_TRUE(problem.is_allowed(3, 0));
+  EXPECT_TRUE(problem.is_mapped(3, 0));
+  EXPECT_FALSE(problem.is_allowed(1, 0));
+  EXPECT_FALSE(problem.is_allowed(2, 0));  // what goes into c is not what it puts out
+  EXPECT_FALSE(problem.is_allowed(3, 1));
+  EXPECT_TRUE(problem.is_allowed(1, 1));
+  EXPECT_EQ(problem.listed_for_actual(0), "Cc_output_0");
+  EXPECT_EQ(problem.listed_for_golden(3), "Foo_outtensor0");
+}
+
+TEST(MatchProblem, LeavesTypesOfOneToolFree) {
+  const std::vector<TypeMapping> mappings = {{"Foo", "Cc", "", ""}};
   const TinySegments libraries("0_Foo", "0_Foo", capture::kAtbTraits);
   EXPECT_TRUE(MatchProblem(libraries.golden, libraries.actual, {}, mappings).is_allowed(0, 0));
   const TinySegments turned("0_Foo", "a  Aa", capture::kAtbTraits, capture::kTorchTraits);

@@ -223,16 +223,63 @@ TEST(WarmUp, EndsWhereNumbersOfTokensFitIfDataTellNothing) {
   EXPECT_THAT(found->notes, ElementsAre(HasSubstr("because the numbers of tokens agree")));
 }
 
-TEST(WarmUp, HasAtMostThreeRounds) {
+TEST(WarmUp, IsNoStepThatIsWrongAfterAPromptThatIsRight) {
+  const Recorded golden = torch({"0", "1", "2"});
+  const Recorded actual = two_graphs({"0", "1"}, {"0"}, {"0", "1"});
+  // The first new word is at fault, and the second one looks like it.
+  const auto agree = [](const Step& step) -> std::optional<bool> {
+    return step.is_prefill || step.actual.round == 1;
+  };
+  EXPECT_THAT(texts(align_tokens(golden.side, actual.side, {}, count_tokens, agree)),
+              ElementsAre("0 prefill 0, 0:0", "1 decode 1, 1:0", "2 decode 2, 1:1"));
+}
+
+TEST(WarmUp, OfAGraphForWordsAloneIsRoundsThatTheOtherSideDoesNotHave) {
+  const Recorded golden = torch({"0", "1"});
+  const Recorded actual = two_graphs({"0", "1"}, {"0"}, {"0", "1"});
+  const auto agree = [](const Step& step) -> std::optional<bool> {
+    return step.is_prefill || step.actual.round == 1;
+  };
+  EXPECT_THAT(texts(align_tokens(golden.side, actual.side, {}, count_tokens, agree)),
+              ElementsAre("0 prefill 0, 0:0", "1 decode 1, 1:1"));
+}
+
+TEST(Tokens, OfAGraphWhosePromptWasNotRecordedAreCountedFromTheFirstWord) {
+  const Recorded golden = torch({"0", "1", "2", "3"});
+  const Recorded actual = one_graph({"1", "2"});
+  const auto count = [](const RunSide& side, const SideStep& step) -> size_t {
+    return &side.recording.rounds[step.round] == side.recording.rounds.data() &&
+                   side.recording.rounds[0] == "0"
+               ? 5
+               : 1;
+  };
+  const auto agree = [](const Step& step) -> std::optional<bool> {
+    return !step.is_prefill && step.golden.round == step.actual.round + 2;
+  };
+  EXPECT_THAT(texts(align_tokens(golden.side, actual.side, {}, count, agree)),
+              ElementsAre("2 decode 2, 0:0", "3 decode 3, 0:1"));
+}
+
+TEST(Tokens, OfTheOnlyRoundsAreTheSameUnlessTheyWorkedOnSomethingElse) {
+  const Recorded golden = one_graph({"0"});
+  const Recorded actual = one_graph({"1"});
+  const auto other = [](const Step&) -> std::optional<bool> { return false; };
+  EXPECT_THAT(texts(align_tokens(golden.side, actual.side, {}, count_tokens, other)),
+              ElementsAre(HasSubstr("none of them correspond")));
+  EXPECT_EQ(texts(align_tokens(golden.side, actual.side, {}, count_tokens, other, true)).size(), 1);
+}
+
+TEST(WarmUp, HasAtMostEightRounds) {
   const Recorded golden = torch({"0"});
-  const Recorded actual = two_graphs({"0", "1", "2", "3", "4"}, {"0", "1", "2", "3", "4"}, {});
+  const Rounds ten = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+  const Recorded actual = two_graphs(ten, ten, {});
   const auto agree_from = [&](size_t round) {
     return texts(align_tokens(
         golden.side, actual.side, {}, count_tokens,
         [=](const Step& step) -> std::optional<bool> { return step.actual.round >= round; }));
   };
-  EXPECT_THAT(agree_from(3), ElementsAre("0 prefill 0, 0:3"));
-  EXPECT_THAT(agree_from(4), ElementsAre("0 prefill 0, 0:0"));
+  EXPECT_THAT(agree_from(8), ElementsAre("0 prefill 0, 0:8"));
+  EXPECT_THAT(agree_from(9), ElementsAre("0 prefill 0, 0:0"));
 }
 
 TEST(WarmUp, MayBeGoldens) {
@@ -315,9 +362,9 @@ TEST(Tokens, OfTwoRoundsNamedOneByOneBelongTogether) {
 
 TEST(Tokens, WithoutCounterpartsAreAnError) {
   const Recorded golden = torch({"0", "1"});
-  const Recorded actual = one_graph({"7", "8"});
+  const Recorded actual = one_graph({"17", "18"});
   EXPECT_THAT(texts(align_tokens(golden.side, actual.side, {}, count_tokens, always))[0],
-              HasSubstr("golden has the rounds [0, 1] and my side [7, 8], but none"));
+              HasSubstr("golden has the rounds [0, 1] and my side [17, 18], but none"));
 }
 
 }  // namespace
