@@ -10,6 +10,7 @@ namespace {
 using capture::Direction;
 using capture::Operation;
 using capture::OpKind;
+using capture::Recording;
 using Types = capture::Traits::Types;
 
 constexpr uint32_t kNone = ~uint32_t{0};
@@ -18,7 +19,7 @@ constexpr uint32_t kNone = ~uint32_t{0};
 // data.
 constexpr OpKind kKinds[] = {OpKind::kEmbedding,  OpKind::kNorm,      OpKind::kLinear,
                              OpKind::kActivation, OpKind::kAttention, OpKind::kAdd,
-                             OpKind::kMultiply,   OpKind::kRotary};
+                             OpKind::kMultiply};
 
 // The value that is this tensor of the operation at a position; kNone where there is none.
 uint32_t find_value(const SegmentSide& side, uint32_t position, Direction direction,
@@ -30,12 +31,20 @@ uint32_t find_value(const SegmentSide& side, uint32_t position, Direction direct
   return kNone;
 }
 
+// Looking up rows of a table is an embedding where what it is part of is one.
+bool does(const SegmentSide& side, const Value& value, OpKind kind) {
+  if (value.kind == kind) return true;
+  const uint32_t parent = side.operation_of(value).parent;
+  return kind == OpKind::kEmbedding && value.kind == OpKind::kMove &&
+         parent != capture::kNoOperation && side.recording.operations[parent].kind == kind;
+}
+
 // First outputs of the leaves that do this kind of work.
 std::vector<uint32_t> workers(const SegmentSide& side, OpKind kind) {
   std::vector<uint32_t> out;
   for (uint32_t i = 0; i < side.values.size(); ++i) {
     const Value& value = side.values[i];
-    if (value.kind == kind && value.is_leaf && value.is_output() && value.index == 0)
+    if (value.is_leaf && value.is_output() && value.index == 0 && does(side, value, kind))
       out.push_back(i);
   }
   return out;
@@ -73,19 +82,43 @@ uint32_t first_input_producer(const SegmentSide& side, uint32_t position) {
   return kNone;
 }
 
-// The first output of the innermost operation that holds at least half of the segment: a layer, or
-// a model of one layer.
-uint32_t trunk_output(const SegmentSide& side) {
+// Whether an operation has a twin: another one of its size and parent. Layers have, unless there is
+// only one.
+bool has_twin(const Recording& recording, uint32_t operation) {
+  const Operation& one = recording.operations[operation];
+  for (uint32_t other = 0; other < recording.operations.size(); ++other)
+    if (other != operation && recording.operations[other].parent == one.parent &&
+        recording.operations[other].end - other == one.end - operation)
+      return true;
+  return false;
+}
+
+// The first output of the layer: of the operation that holds all of the segment and has a twin, or,
+// in a model of one layer, of the innermost one that holds half of it, and a norm and an activation.
+// Half alone says nothing: the attention of a layer may hold more than all the rest.
+uint32_t layer_output(const SegmentSide& side) {
+  const Recording& recording = side.recording;
   const std::vector<uint32_t>& operations = side.segment.operations;
-  uint32_t trunk = kNone;
+  uint32_t layer = kNone;
   for (uint32_t i = 0; i < operations.size(); ++i) {
-    const uint32_t end = side.recording.operations[operations[i]].end;
-    const auto inside = static_cast<size_t>(
-        std::count_if(operations.begin(), operations.end(),
-                      [&](uint32_t other) { return other >= operations[i] && other < end; }));
-    if (inside > 1 && 2 * inside >= operations.size()) trunk = i;
+    const uint32_t end = recording.operations[operations[i]].end;
+    size_t inside = 0;
+    bool has_norm = false;
+    bool has_activation = false;
+    for (const uint32_t other : operations) {
+      if (other < operations[i] || other >= end) continue;
+      ++inside;
+      has_norm |= recording.operations[other].kind == OpKind::kNorm;
+      has_activation |= recording.operations[other].kind == OpKind::kActivation;
+    }
+    if (inside < 2 || 2 * inside < operations.size()) continue;
+    if (has_norm && has_activation) layer = i;
+    if (inside == operations.size() && has_twin(recording, operations[i])) {
+      layer = i;
+      break;
+    }
   }
-  return find_value(side, trunk, Direction::kOutput, 0);
+  return layer == kNone ? kNone : find_value(side, layer, Direction::kOutput, 0);
 }
 
 class TypePairing {
@@ -182,10 +215,9 @@ class TypePairing {
   }
 
   void pair_trunks() {
-    const uint32_t golden = trunk_output(problem_.golden);
-    const uint32_t actual = trunk_output(problem_.actual);
-    if (is_free(golden, actual))
-      add(golden, actual, "both are the output of what holds most of the layer");
+    const uint32_t golden = layer_output(problem_.golden);
+    const uint32_t actual = layer_output(problem_.actual);
+    if (is_free(golden, actual)) add(golden, actual, "both are what the layer puts out");
   }
 
   bool is_free(uint32_t golden, uint32_t actual) const {

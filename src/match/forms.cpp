@@ -101,8 +101,10 @@ std::optional<Form> whole_form(const Readings& golden, const Readings& actual) {
   std::optional<Form> best;
   for (const Reading& g : golden.ways) {
     for (const Reading& a : actual.ways) {
-      if (g.sample.columns != a.sample.columns) continue;
-      const Fit fit = g.sample.last_only == a.sample.last_only ? Fit::kNone : Fit::kLastRows;
+      const bool one_has_lasts = g.sample.last_only != a.sample.last_only;
+      const bool one_has_once = g.sample.once != a.sample.once;
+      if (g.sample.columns != a.sample.columns || (one_has_lasts && one_has_once)) continue;
+      const Fit fit = one_has_lasts ? Fit::kLastRows : one_has_once ? Fit::kRepeat : Fit::kNone;
       keep_nearer(best,
                   {g.transform, a.transform, g.ranks, a.ranks, fit, distance(g.sample, a.sample)});
     }

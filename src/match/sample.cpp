@@ -15,6 +15,9 @@ namespace {
 // Wider rows than any vocabulary are no rows of tokens.
 constexpr size_t kMaxColumns = size_t{1} << 21;
 
+// A round of so few tokens may have as many as there are ranks, so that a shape can mean either.
+constexpr size_t kMostShards = 8;
+
 // Below this nothing can be told from a stretch of numbers.
 constexpr size_t kFewestElements = 8;
 
@@ -84,16 +87,17 @@ std::vector<float> read_row(const TensorView& view, size_t first, size_t columns
   return {wide.begin(), wide.begin() + static_cast<ptrdiff_t>(columns)};
 }
 
-// A view with the two dimensions before the last exchanged.
-struct Swapped {
+// A view, with the two dimensions before the last exchanged where heads come first.
+struct Arranged {
   Shape shape;
   Strides strides;
   TensorView view;
 
-  explicit Swapped(const TensorView& from)
+  Arranged(const TensorView& from, bool heads_first)
       : shape(from.shape.begin(), from.shape.end()),
         strides(from.strides.begin(), from.strides.end()),
         view(from) {
+    if (!heads_first) return;
     const size_t last = shape.size() - 1;
     std::swap(shape[last - 2], shape[last - 1]);
     std::swap(strides[last - 2], strides[last - 1]);
@@ -102,12 +106,39 @@ struct Swapped {
   }
 };
 
-// [heads, tokens, size], [1, heads, tokens, size] or [batch, heads, tokens, size]
-bool can_have_heads_first(const Shape& shape, const Tokens& tokens) {
+// [heads, rows, size], [1, heads, rows, size] or [batch, heads, rows, size]
+bool can_have_heads_first(const Shape& shape, size_t rows) {
   if (shape.size() < 3 || shape.size() > 4) return false;
   const size_t last = shape.size() - 1;
   const size_t batch = shape.size() == 4 ? static_cast<size_t>(shape[0]) : 1;
-  return shape[last - 2] > 1 && batch * static_cast<size_t>(shape[last - 1]) == tokens.count;
+  return shape[last - 2] > 1 && batch * static_cast<size_t>(shape[last - 1]) == rows;
+}
+
+// Layouts that a shape allows; the rows of their samples are yet to be read.
+std::vector<Sample> layouts_of(const Shape& shape, const Tokens& tokens) {
+  std::vector<Sample> out;
+  const auto add = [&](bool last_only, bool once, bool heads_first) {
+    Sample& sample = out.emplace_back();
+    sample.last_only = last_only;
+    sample.once = once;
+    sample.heads_first = heads_first;
+  };
+  const bool has_lasts = tokens.sequences != tokens.count;
+  const bool has_all = has_rows(shape, tokens.count);
+  if (has_all) add(false, false, false);
+  // [2, 1, 151] of two tokens can be what two shards have of the last one.
+  const bool is_ambiguous = shape.size() >= 3 && tokens.count <= kMostShards;
+  if (has_lasts && (!has_all || is_ambiguous) && has_rows(shape, tokens.sequences))
+    add(true, false, false);
+  if (can_have_heads_first(shape, tokens.count))
+    add(false, false, true);
+  else if (has_lasts && can_have_heads_first(shape, tokens.sequences))
+    add(true, false, true);
+  const size_t length = tokens.count / std::max<size_t>(tokens.sequences, 1);
+  if (!has_all && tokens.sequences > 1 && length * tokens.sequences == tokens.count &&
+      has_rows(shape, length))
+    add(false, true, false);
+  return out;
 }
 
 double square(double x) { return x * x; }
@@ -155,7 +186,7 @@ Tokens guess_tokens(std::span<const Shape> shapes, capture::Traits::Batch batch)
 
 bool may_have(std::span<const Shape> shapes, const Tokens& tokens) {
   return tokens.count > 0 && std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
-           return has_rows(shape, tokens.count) || can_have_heads_first(shape, tokens);
+           return has_rows(shape, tokens.count) || can_have_heads_first(shape, tokens.count);
          });
 }
 
@@ -176,7 +207,7 @@ bool Sample::informative() const {
 }
 
 uint64_t Sample::hash() const {
-  uint64_t seed = columns * 2 + (last_only ? 1 : 0);
+  uint64_t seed = columns * 8 + (last_only ? 1 : 0) + (heads_first ? 2 : 0) + (once ? 4 : 0);
   for (const auto& row : rows) {
     const std::string_view bytes(reinterpret_cast<const char*>(row.data()),
                                  row.size() * sizeof(float));
@@ -192,30 +223,24 @@ std::optional<Shape> read_shape(const capture::TensorRecord& record) {
   return tensor->shape();
 }
 
-std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tokens& tokens,
-                                  bool heads_first) {
+std::vector<Sample> read_samples(const capture::TensorRecord& record, const Tokens& tokens) {
   const auto tensor = load(record);
-  if (!tensor || tokens.count == 0) return std::nullopt;
-  Sample sample;
-  sample.is_float = info(tensor->dtype()).kind == DTypeKind::kFloat;
-  sample.heads_first = heads_first;
-  size_t rows = tokens.count;
-  if (heads_first) {
-    if (!can_have_heads_first(tensor->shape(), tokens)) return std::nullopt;
-  } else if (!has_rows(tensor->shape(), rows)) {
-    rows = tokens.sequences;
-    sample.last_only = true;
-    if (rows == tokens.count || !has_rows(tensor->shape(), rows)) return std::nullopt;
+  if (!tensor || tokens.count == 0) return {};
+  std::vector<Sample> out = layouts_of(tensor->shape(), tokens);
+  for (Sample& sample : out) {
+    sample.is_float = info(tensor->dtype()).kind == DTypeKind::kFloat;
+    const size_t rows = sample.last_only ? tokens.sequences
+                        : sample.once    ? tokens.count / tokens.sequences
+                                         : tokens.count;
+    sample.columns = tensor->elements() / rows;
+    if (sample.columns > kMaxColumns) continue;
+    const Arranged arranged(tensor->view(), sample.heads_first);
+    for (const size_t row :
+         sample.last_only ? std::vector<size_t>{0, rows - 1} : sampled_rows(tokens))
+      sample.rows.push_back(read_row(arranged.view, row % rows * sample.columns, sample.columns));
   }
-  sample.columns = tensor->elements() / rows;
-  if (sample.columns > kMaxColumns) return std::nullopt;
-  const std::optional<Swapped> swapped =
-      heads_first ? std::optional<Swapped>(std::in_place, tensor->view()) : std::nullopt;
-  const TensorView view = swapped ? swapped->view : tensor->view();
-  for (const size_t row :
-       sample.last_only ? std::vector<size_t>{0, rows - 1} : sampled_rows(tokens))
-    sample.rows.push_back(read_row(view, row * sample.columns, sample.columns));
-  return sample;
+  std::erase_if(out, [](const Sample& sample) { return sample.columns > kMaxColumns; });
+  return out;
 }
 
 bool Distance::agrees() const {

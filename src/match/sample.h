@@ -34,21 +34,25 @@ bool may_have(std::span<const Shape> shapes, const Tokens& tokens);
 struct Sample {
   size_t columns = 0;
   bool last_only = false;    // it has one row for each sequence, not one for each token
+  bool once = false;         // it has the rows of one sequence, which hold for all: positions
   bool heads_first = false;  // read as if tokens came first
   bool is_float = true;
   std::vector<std::vector<float>> rows;  // those of sampled_rows()
 
   bool informative() const;  // not constant, not empty
   uint64_t hash() const;
+  bool same_layout(const Sample& other) const {
+    return last_only == other.last_only && once == other.once && heads_first == other.heads_first;
+  }
 };
 
 // Which rows are taken: some of all tokens, then the last of the first and the last sequence.
 std::vector<size_t> sampled_rows(const Tokens& tokens);
 
-// Nothing where the tensor cannot be read or is no matrix of tokens. With `heads_first` the tensor
-// is taken as [heads, tokens, size], and nothing is returned where it cannot be.
-std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tokens& tokens,
-                                  bool heads_first = false);
+// The tensor in every layout that its shape allows, the most usual first; none where it cannot be
+// read or is no matrix of tokens. A tensor of [2, 3, 151] in a round of three tokens can be two
+// heads, or shards, of each token.
+std::vector<Sample> read_samples(const capture::TensorRecord& record, const Tokens& tokens);
 std::optional<Shape> read_shape(const capture::TensorRecord& record);
 
 // How far two stretches of rows are apart.

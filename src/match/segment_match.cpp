@@ -18,6 +18,14 @@ using capture::OpKind;
 // a say may be mistaken.
 constexpr double kFewestVotes = 1.0 / 3.0;
 
+// Data that are further apart than this make a pair likely and not certain. Rounding, quantised
+// weights included, stays below it; a table of cosines and one for other positions do not.
+constexpr double kCertain = 0.1;
+
+Certainty certainty_of(const Form& form) {
+  return form.distance.value <= kCertain ? Certainty::kCertain : Certainty::kLikely;
+}
+
 std::string number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1g", value);
@@ -58,7 +66,7 @@ class Matcher {
       const uint32_t owner = owners.at(winner->number);
       if (owner != a && !may_share(owner, a)) continue;
       match_classes(winner->number, a, winner->form, "the data agree " + in_places(*winner),
-                    Certainty::kCertain);
+                    certainty_of(winner->form));
     }
   }
 
@@ -123,7 +131,7 @@ class Matcher {
         containers.push_back(value);
       } else if (!works || !has_worker) {  // as in may_share, one of two that compute is at fault
         has_worker |= works;
-        add(shown, value, form, certainty, why);
+        add(shown, value, form_of(shown, value, form), certainty, why);
       }
     }
     std::vector<uint32_t> golden_containers;
@@ -131,8 +139,8 @@ class Matcher {
       if (problem_.golden.values[value].is_output() && !problem_.golden.values[value].is_leaf)
         golden_containers.push_back(value);
     for (; !containers.empty(); containers.pop_back()) {
-      add(golden_containers.empty() ? shown : golden_containers.back(), containers.back(), form,
-          certainty, why);
+      const uint32_t golden = golden_containers.empty() ? shown : golden_containers.back();
+      add(golden, containers.back(), form_of(golden, containers.back(), form), certainty, why);
       if (!golden_containers.empty()) golden_containers.pop_back();
     }
   }
@@ -143,6 +151,36 @@ class Matcher {
     golden_taken_[golden] = true;
     actual_taken_[actual] = true;
     matches_.push_back({golden, std::nullopt, actual, form, certainty, why});
+  }
+
+  // In which form two members of classes are the same whose classes are so in `voted`: members hold
+  // the same data, but not in the same shape. Most of the evidence decides. A round of one token
+  // cannot tell where heads stand, so a form that moves them counts for more than one that does not.
+  Form form_of(uint32_t golden, uint32_t actual, const Form& voted) const {
+    struct Way {
+      Form form;
+      size_t count = 0;
+      bool moves_heads() const { return form.golden.heads_first || form.actual.heads_first; }
+    };
+    std::vector<Way> ways;
+    bool has_last_rows = voted.fit == Fit::kLastRows;
+    for (const Evidence& evidence : problem_.evidence) {
+      const auto& whole = evidence.at(golden, actual).whole;
+      if (!whole || !whole->distance.agrees()) continue;
+      has_last_rows |= whole->fit == Fit::kLastRows;
+      auto way = std::find_if(ways.begin(), ways.end(),
+                              [&](const Way& other) { return other.form.same_way(*whole); });
+      if (way == ways.end()) way = ways.insert(way, {*whole, 0});
+      ++way->count;
+      if (whole->distance.value < way->form.distance.value) way->form = *whole;
+    }
+    if (ways.empty()) return voted;
+    Form out = std::max_element(ways.begin(), ways.end(), [](const Way& a, const Way& b) {
+                 return std::pair(a.moves_heads(), a.count) < std::pair(b.moves_heads(), b.count);
+               })->form;
+    // The prompt has a row for each token, a new word one that is its own last.
+    if (has_last_rows && out.fit == Fit::kNone) out.fit = Fit::kLastRows;
+    return out;
   }
 
   // One side is a part of the other: fused projections. A value of my side may hold several.
@@ -162,7 +200,8 @@ class Matcher {
         // whole, parts would only say the same again.
         if (winner == nullptr || 2 * winner->votes <= problem_.evidence.size() || has_whole(a))
           continue;
-        add(g, a, winner->form, Certainty::kCertain, "a part of it agrees " + in_places(*winner));
+        add(g, a, winner->form, certainty_of(winner->form),
+            "a part of it agrees " + in_places(*winner));
       }
     }
   }

@@ -13,6 +13,11 @@ using capture::OpKind;
 // and neighbours in the residual stream by a layer's work, which is more.
 constexpr double kMargin = 0.5;
 
+// Further apart than this nothing is voted for. Keys before and after they are turned, or the same
+// tensor of another token, are 0.3 and more apart: what is that far is something else, or so faulty
+// that its data cannot tell what it is.
+constexpr double kVotable = 0.2;
+
 // Of the layers that vote, this part must agree.
 constexpr double kMajority = 2.0 / 3.0;
 
@@ -34,7 +39,7 @@ class Voter {
   // Which golden class a class of mine is; nothing where the data do not tell it clearly.
   std::optional<Vote> vote_on(uint32_t actual) const {
     std::optional<Vote> vote = nearest_golden(actual);
-    if (!vote || !vote->form->distance.agrees()) return std::nullopt;
+    if (!vote || !vote->form->distance.agrees() || vote->distance() > kVotable) return std::nullopt;
     const double next = settle_among_kin(actual, *vote);
     const bool is_clear =
         vote->distance() <= kMargin * next &&

@@ -304,12 +304,7 @@ class Library:
         places = torch.cat([torch.arange(first, first + n) for first, n in zip(starts, lengths)]).float()
         angles = torch.cat([places[:, None] * inverse, places[:, None] * inverse], -1)
         cos, sin = self.low(angles.cos()), self.low(angles.sin())
-        # Torch gives one row of positions for the whole batch.
-        known = len(lengths) == 1
-        table = (
-            [[("root.model.rotary_emb", "output_0", 0)]] if known else [None],
-            [[("root.model.rotary_emb", "output_1", 0)]] if known else [None],
-        )
+        table = ([[("root.model.rotary_emb", "output_0", 0)]], [[("root.model.rotary_emb", "output_1", 0)]])
         self.op("GatherOperation", [self.same(cos)], table[0], ["cos_table"], ["cos"])
         self.op("GatherOperation", [self.same(sin)], table[1], ["sin_table"], ["sin"])
         self.finish([self.same(cos), self.same(sin)], [table[0][0], table[1][0]])

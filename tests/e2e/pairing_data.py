@@ -100,7 +100,7 @@ class Gpt2(Arranged):
         self.finish([[word]], truth)
         self.begin(phase, "position", "PositionEmbedding")
         place = self.low(self.weights["transformer.wpe.weight"][places])
-        truth = [[("root.transformer.wpe", "output", 0)] if len(lengths) == 1 else None]
+        truth = [[("root.transformer.wpe", "output", 0)]]
         self.op("GatherOperation", [[place]], truth, ["places"], ["place"])
         self.finish([[place]], truth)
         hidden = self.low(word.float() + place.float())
