@@ -234,7 +234,8 @@ class Run {
     if (golden && actual && golden->tensor && actual->tensor) {
       whole_golden = golden->tensor;
       whole_actual = actual->tensor;
-      note = fit(*golden->tensor, *actual->tensor, pair.fit);
+      note = fit(*golden->tensor, *actual->tensor, pair.fit, pair.golden.rows.get(),
+                 pair.actual.rows.get());
       if (pair.actual.dequantise) note = "my data is de-quantised.";
       golden = Content(std::move(*golden->tensor));
       actual = Content(std::move(*actual->tensor));

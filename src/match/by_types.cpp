@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "match/layers.h"
+
 namespace ait::match {
 namespace {
 
@@ -39,12 +41,28 @@ bool does(const SegmentSide& side, const Value& value, OpKind kind) {
          parent != capture::kNoOperation && side.recording.operations[parent].kind == kind;
 }
 
+// Whether a module is a projection that consists of others: one with an adapter beside it.
+bool is_adapted(const Recording& recording, uint32_t operation) {
+  return recording.traits.types == Types::kModules &&
+         recording.operations[operation].kind == OpKind::kLinear && !is_leaf(recording, operation);
+}
+
+bool lies_in_adapted(const Recording& recording, uint32_t operation) {
+  for (uint32_t above = recording.operations[operation].parent; above != capture::kNoOperation;
+       above = recording.operations[above].parent)
+    if (is_adapted(recording, above)) return true;
+  return false;
+}
+
 // First outputs of the leaves that do this kind of work.
 std::vector<uint32_t> workers(const SegmentSide& side, OpKind kind) {
   std::vector<uint32_t> out;
   for (uint32_t i = 0; i < side.values.size(); ++i) {
     const Value& value = side.values[i];
-    if (value.is_leaf && value.is_output() && value.index == 0 && does(side, value, kind))
+    const uint32_t operation = side.segment.operation_at(value.position);
+    const bool is_whole = value.is_leaf || is_adapted(side.recording, operation);
+    if (is_whole && value.is_output() && value.index == 0 && does(side, value, kind) &&
+        !lies_in_adapted(side.recording, operation))
       out.push_back(i);
   }
   return out;
@@ -187,10 +205,69 @@ class TypePairing {
 
   void pair_stretch(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals,
                     const std::string& why) {
-    if (goldens.size() != actuals.size()) return;
-    for (size_t i = 0; i < goldens.size(); ++i)
-      if (!sizes_fit(goldens[i], actuals[i])) return;
+    bool fits = goldens.size() == actuals.size();
+    for (size_t i = 0; fits && i < goldens.size(); ++i) fits = sizes_fit(goldens[i], actuals[i]);
+    if (!fits) return pair_by_sizes(goldens, actuals);
     for (size_t i = 0; i < goldens.size(); ++i) add(goldens[i], actuals[i], why);
+  }
+
+  // Where one side has several as one, the sizes may still tell which are single on both:
+  //
+  //     golden   64  32  32  64  96  96  64
+  //     my side  128         64  192     64      the only way to cut both into equal sums
+  void pair_by_sizes(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals) {
+    constexpr size_t kMost = 32;      // of either side: in a layer there are ten
+    constexpr size_t kMostAsOne = 4;  // queries, keys, values and a gate
+    const size_t golden_count = goldens.size();
+    const size_t actual_count = actuals.size();
+    if (golden_count > kMost || actual_count > kMost) return;
+    const auto sum = [&](const std::vector<uint32_t>& list, size_t first, size_t last,
+                         std::vector<Evidence::ValueFacts> Evidence::* facts) {
+      size_t total = 0;
+      for (size_t i = first; i < last; ++i) {
+        const size_t columns = columns_of(list[i], facts);
+        if (columns == 0) return size_t{0};
+        total += columns;
+      }
+      return total;
+    };
+    // [g][a]: in how many ways, up to 2, all from these on can be cut; and how the first cut is.
+    struct Cut {
+      size_t ways = 0;
+      size_t golden = 0;
+      size_t actual = 0;
+    };
+    std::vector<std::vector<Cut>> cuts(golden_count + 1, std::vector<Cut>(actual_count + 1));
+    cuts[golden_count][actual_count].ways = 1;
+    for (size_t g = golden_count; g-- > 0;) {
+      for (size_t a = actual_count; a-- > 0;) {
+        Cut& cut = cuts[g][a];
+        for (size_t n = 1; n <= kMostAsOne && g + n <= golden_count; ++n) {
+          for (size_t m = 1; m <= (n == 1 ? kMostAsOne : 1) && a + m <= actual_count; ++m) {
+            const Cut& rest = cuts[g + n][a + m];
+            if (rest.ways == 0 || !widths_fit(sum(goldens, g, g + n, &Evidence::golden),
+                                              sum(actuals, a, a + m, &Evidence::actual)))
+              continue;
+            cut = {std::min<size_t>(cut.ways + rest.ways, 2), n, m};
+          }
+        }
+      }
+    }
+    if (cuts[0][0].ways != 1) return;
+    for (size_t g = 0, a = 0; g < golden_count;) {
+      const Cut cut = cuts[g][a];
+      if (cut.golden == 1 && cut.actual == 1)
+        add(goldens[g], actuals[a], "types, order and sizes fit");
+      g += cut.golden;
+      a += cut.actual;
+    }
+  }
+
+  // Columns of shards add up to those of a whole.
+  bool widths_fit(size_t golden, size_t actual) const {
+    return golden != 0 && actual != 0 &&
+           (golden == actual || golden == actual * problem_.actual.recording.ranks.size() ||
+            actual == golden * problem_.golden.recording.ranks.size());
   }
 
   // What feeds an operation is what goes into the module that the operation corresponds to. Pairs
@@ -225,12 +302,10 @@ class TypePairing {
            !actual_used_.contains(actual) && sizes_fit(golden, actual);
   }
 
-  // Columns of shards add up to those of a whole.
   bool sizes_fit(uint32_t golden, uint32_t actual) const {
     const size_t g = columns_of(golden, &Evidence::golden);
     const size_t a = columns_of(actual, &Evidence::actual);
-    return g == 0 || a == 0 || g == a || g == a * problem_.actual.recording.ranks.size() ||
-           a == g * problem_.golden.recording.ranks.size();
+    return g == 0 || a == 0 || widths_fit(g, a);
   }
 
   // The most that any evidence saw; 0 where none did.

@@ -162,7 +162,7 @@ Evidence weigh(const SegmentRound& golden, const SegmentRound& actual) {
   find_kin(golden_readings, out.golden_kin);
   find_kin(actual_readings, out.actual_kin);
   // Another batch of the same input has as many rows again.
-  if (golden.tokens.count != actual.tokens.count)
+  if (golden.tokens.count != actual.tokens.count && !golden.tokens.choice)
     for (Evidence::PairFacts& facts : out.pairs)
       for (auto* form : {&facts.whole, &facts.part})
         if (*form && (*form)->fit == Fit::kNone) (*form)->fit = Fit::kRepeat;

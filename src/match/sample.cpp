@@ -33,6 +33,10 @@ constexpr double kFar = 0.8;
 // of unrelated data: once in 10^9.
 constexpr double kDeviations = 6;
 
+// Rows are searched for in as many others, by so much of them as tells tokens apart.
+constexpr size_t kMostTableRows = 8192;
+constexpr size_t kTableColumns = 32;
+
 // Elements compared at each place when a narrow tensor is searched in a wide one.
 constexpr size_t kSearchElements = 32;
 
@@ -192,6 +196,12 @@ bool may_have(std::span<const Shape> shapes, const Tokens& tokens) {
 
 std::vector<size_t> sampled_rows(const Tokens& tokens) {
   if (tokens.count == 0) return {};
+  if (tokens.choice) {
+    const RowChoice& choice = *tokens.choice;
+    const size_t end = choice.compared() - 1;
+    const auto row = [&](size_t i) { return choice.rows.empty() ? i : choice.rows[i]; };
+    return {row(0), row(end / 3), row(2 * end / 3), choice.last.front(), choice.last.back()};
+  }
   const size_t last = (tokens.looked_at > 0 ? tokens.looked_at : tokens.count) - 1;
   const size_t length = (last + 1) / std::max<size_t>(tokens.sequences, 1);
   return {0, last / 3, 2 * last / 3, length > 0 ? length - 1 : 0, last};
@@ -243,6 +253,19 @@ std::vector<Sample> read_samples(const capture::TensorRecord& record, const Toke
   return out;
 }
 
+RowTable read_table(const capture::TensorRecord& record, const Tokens& tokens) {
+  const auto tensor = load(record);
+  if (!tensor || tokens.count == 0 || tokens.count > kMostTableRows ||
+      info(tensor->dtype()).kind != DTypeKind::kFloat || !has_rows(tensor->shape(), tokens.count))
+    return {};
+  const size_t columns = tensor->elements() / tokens.count;
+  if (columns < kFewestElements) return {};
+  RowTable out;
+  for (size_t row = 0; row < tokens.count; ++row)
+    out.push_back(read_row(tensor->view(), row * columns, std::min(columns, kTableColumns)));
+  return out;
+}
+
 bool Distance::agrees() const {
   if (elements < kFewestElements || value > kFar) return false;
   if (value <= kNear) return true;
@@ -279,9 +302,9 @@ Distance distance(const Sample& golden, size_t golden_first, const Sample& actua
 }
 
 std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t columns,
-                                   const Sample& wide) {
+                                   const Sample& wide, size_t within) {
   if (narrow.last_only != wide.last_only || narrow.rows.empty() || wide.rows.empty() ||
-      wide.columns < columns || columns < kFewestElements)
+      wide.columns < within || within < columns || columns < kFewestElements)
     return std::nullopt;
   // A token in the middle: the first one of a sequence has more outliers.
   const size_t row = narrow.rows.size() / 2;
@@ -289,7 +312,7 @@ std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t co
   const float* wanted = narrow.rows[row].data() + first;
   size_t best = 0;
   double best_distance = 2;
-  for (size_t at = 0; at + columns <= wide.columns; ++at) {
+  for (size_t at = 0; at + columns <= within; ++at) {
     size_t ignored = 0;
     const double d = row_distance(wanted, wide.rows[row].data() + at, looked_at, ignored);
     if (d >= 0 && d < best_distance) {

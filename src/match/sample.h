@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,6 +22,7 @@ struct Tokens {
   size_t count = 0;      // of all sequences
   size_t sequences = 1;  // each of which may have been asked for its last token only
   size_t looked_at = 0;  // samples are taken among so many of the first; 0: all
+  std::shared_ptr<const RowChoice> choice = {};  // of rows that the other side has, too; null: all
   bool operator==(const Tokens&) const = default;
 };
 
@@ -53,6 +55,12 @@ std::vector<size_t> sampled_rows(const Tokens& tokens);
 // read or is no matrix of tokens. A tensor of [2, 3, 151] in a round of three tokens can be two
 // heads, or shards, of each token.
 std::vector<Sample> read_samples(const capture::TensorRecord& record, const Tokens& tokens);
+
+// The beginnings of all rows of a tensor.
+using RowTable = std::vector<std::vector<float>>;
+// Empty where it has not one row of floating-point numbers for each token, or too many rows.
+RowTable read_table(const capture::TensorRecord& record, const Tokens& tokens);
+
 std::optional<Shape> read_shape(const capture::TensorRecord& record);
 
 // How far two stretches of rows are apart.
@@ -74,9 +82,9 @@ inline Distance distance(const Sample& golden, const Sample& actual) {
                                           : Distance{};
 }
 
-// Where in the rows of `wide` the first columns of `narrow` stand; nothing where they do not.
+// Where in the first `within` columns of `wide` those of `narrow` stand; nothing where they do not.
 std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t columns,
-                                   const Sample& wide);
+                                   const Sample& wide, size_t within);
 
 // Whether two tensors may add up to a third, by a few of their elements: most pairs can be passed
 // over without adding them.

@@ -18,6 +18,9 @@ using capture::OpKind;
 // a say may be mistaken.
 constexpr double kFewestVotes = 1.0 / 3.0;
 
+// So many values after one have to be known to tell that nothing is wrong before them.
+constexpr size_t kEnoughAfter = 3;
+
 // Data that are further apart than this make a pair likely and not certain. Rounding, quantised
 // weights included, stays below it; a table of cosines and one for other positions do not.
 constexpr double kCertain = 0.1;
@@ -52,13 +55,15 @@ class Matcher {
     match_parts();
     match_sums();
     match_by_types();
+    match_equal_results();
     return finish();
   }
 
  private:
   // Whole tensors, as layers vote on them.
   void match_wholes() {
-    const std::vector<Tally> tallies = vote_on_wholes(problem_);
+    std::vector<Tally> tallies = vote_on_wholes(problem_);
+    drop_coincidences(tallies);
     const std::map<uint32_t, uint32_t> owners = owners_of_golden(tallies);
     for (uint32_t a = 0; a < tallies.size(); ++a) {
       const Tally::Candidate* winner = winner_of(tallies[a]);
@@ -76,6 +81,60 @@ class Matcher {
                                  kFewestVotes * static_cast<double>(problem_.evidence.size()))
       return nullptr;
     return winner;
+  }
+
+  // What agrees in one round of a layer and not in another, where everything after it agrees, agreed
+  // by coincidence: the turned queries of the first token, an attention that sees one token. A
+  // fault would show in what follows.
+  void drop_coincidences(std::vector<Tally>& tallies) {
+    std::vector<const Tally::Candidate*> winners;
+    for (const Tally& tally : tallies) winners.push_back(winner_of(tally));
+    follows_well_.assign(problem_.evidence.size(), {});
+    for (size_t e = 0; e < problem_.evidence.size(); ++e) {
+      // [my value]: how many classes after it were voted on, and how many of them agree here.
+      std::vector<std::pair<size_t, size_t>> after(actual_taken_.size() + 1);
+      for (uint32_t a = static_cast<uint32_t>(actual_taken_.size()); a-- > 0;) {
+        after[a] = after[a + 1];
+        const uint32_t mine = problem_.actual_classes.of[a];
+        if (problem_.actual_classes.members[mine][0] != a || winners[mine] == nullptr) continue;
+        ++after[a].first;
+        if (is_near(e, winners[mine]->number, mine)) ++after[a].second;
+      }
+      for (uint32_t a = 0; a < actual_taken_.size(); ++a)
+        follows_well_[e].push_back(after[a + 1].first >= kEnoughAfter &&
+                                   3 * after[a + 1].second >= 2 * after[a + 1].first);
+    }
+    for (uint32_t a = 0; a < tallies.size(); ++a) {
+      if (winners[a] == nullptr) continue;
+      const uint32_t golden = winners[a]->number;
+      if (is_coincidence(problem_.actual_classes.members[a][0],
+                         [&](size_t e) { return is_near(e, golden, a); }))
+        tallies[a] = {};
+    }
+  }
+
+  bool is_near(size_t e, uint32_t golden_class, uint32_t actual_class) const {
+    const auto& whole = problem_.evidence[e]
+                            .at(problem_.golden_classes.members[golden_class][0],
+                                problem_.actual_classes.members[actual_class][0])
+                            .whole;
+    return whole && whole->distance.value <= kVotable;
+  }
+
+  // `agrees` says of a piece of evidence whether a value of mine agrees there with what it is taken
+  // for.
+  template <typename Agrees>
+  bool is_coincidence(uint32_t actual, const Agrees& agrees) const {
+    const auto has_data = [&](size_t e) {
+      return problem_.evidence[e].actual[actual].content != 0;
+    };
+    for (size_t e = 0; e < problem_.evidence.size(); ++e) {
+      const std::optional<size_t> layer = problem_.evidence[e].layer;
+      if (!layer || !has_data(e) || agrees(e) || !follows_well_[e][actual]) continue;
+      for (size_t other = 0; other < problem_.evidence.size(); ++other)
+        if (problem_.evidence[other].layer == layer && agrees(other)) return true;
+    }
+    return false;
   }
 
   // [golden class]: of my classes that layers took for it, the one that most layers did.
@@ -194,6 +253,9 @@ class Matcher {
         if (!stands_for_class(problem_.golden, problem_.golden_classes, g) ||
             !problem_.is_allowed(g, a))
           continue;
+        if (is_coincidence(
+                a, [&](size_t e) { return problem_.evidence[e].at(g, a).part.has_value(); }))
+          continue;
         const Tally tally = vote_on_part(g, a);
         const Tally::Candidate* winner = tally.winner();
         // More than half of all that were looked at. Where my side's value has a partner as a
@@ -281,6 +343,54 @@ class Matcher {
     }
   }
 
+  // What computes and has the results of something else that computes: an added bias of zeros, a
+  // block whose projection is zeros, an attention over one token. It goes where the other one goes,
+  // unless golden has something left that does its kind of work.
+  void match_equal_results() {
+    for (uint32_t a = 0; a < actual_taken_.size(); ++a) {
+      const Value& value = problem_.actual.values[a];
+      if (actual_taken_[a] || !is_computed(value) || value.kind == OpKind::kRotary ||
+          !problem_.actual_classes.has_data[problem_.actual_classes.of[a]] ||
+          golden_has_free(value.kind))
+        continue;
+      const auto equal = std::find_if(matches_.begin(), matches_.end(), [&](const Match& match) {
+        return !match.golden_too && match.form.golden.taken == 0 && match.form.actual.taken == 0 &&
+               match.form.distance.value <= kVotable && are_equal(a, match.actual);
+      });
+      if (equal == matches_.end()) continue;
+      const Match other = *equal;
+      const uint32_t golden = free_member_like(other.golden);
+      add(golden, a, form_of(golden, a, other.form), Certainty::kLikely,
+          "it holds the same as " +
+              problem_.actual.operation_of(problem_.actual.values[other.actual]).name);
+    }
+  }
+
+  bool golden_has_free(OpKind kind) const {
+    for (uint32_t g = 0; g < golden_taken_.size(); ++g) {
+      const Value& value = problem_.golden.values[g];
+      if (!golden_taken_[g] && value.is_leaf && value.is_output() && value.kind == kind)
+        return true;
+    }
+    return false;
+  }
+
+  // Whether two of my values are the same, but for rounding, in all of the evidence.
+  bool are_equal(uint32_t a, uint32_t b) const {
+    if (problem_.actual_classes.of[a] == problem_.actual_classes.of[b]) return true;
+    return std::all_of(problem_.evidence.begin(), problem_.evidence.end(), [&](const Evidence& e) {
+      return e.actual[a].content != 0 && e.actual_kin.are(a, b);
+    });
+  }
+
+  // What goes into something, where that is left: the attention over one token is what goes into
+  // o_proj, and v_proj is taken.
+  uint32_t free_member_like(uint32_t golden) const {
+    for (const uint32_t member : problem_.golden_classes.peers_of(golden))
+      if (!golden_taken_[member] && !problem_.golden.values[member].is_output()) return member;
+    return golden;
+  }
+
   // How shards are put together is not known where the data do not agree, but some ways fit better
   // than others.
   Form form_without_data(uint32_t golden, uint32_t actual) const {
@@ -345,6 +455,7 @@ class Matcher {
   std::vector<bool> golden_taken_;
   std::vector<bool> actual_taken_;
   std::vector<Match> matches_;
+  std::vector<std::vector<bool>> follows_well_;  // [evidence][my value]: what comes after it agrees
 };
 
 }  // namespace

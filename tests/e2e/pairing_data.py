@@ -170,7 +170,7 @@ class Gpt2(Arranged):
         return out
 
 
-class Adapted(torch.nn.Module):
+class Linear(torch.nn.Module):
     """A projection with a low-rank adapter beside it, in the structure of the usual library for these."""
 
     def __init__(self, base, size, rank=4):
@@ -195,7 +195,7 @@ def adapt(model, which, size):
     for layer in model.model.layers:
         for name in which:
             block = layer.mlp if name in ("gate_proj", "up_proj", "down_proj") else layer.self_attn
-            setattr(block, name, Adapted(getattr(block, name), size))
+            setattr(block, name, Linear(getattr(block, name), size))
 
 
 class Unadapted:
@@ -204,7 +204,7 @@ class Unadapted:
     def __init__(self, model, merge):
         self.config, self._weights = model.config, {}
         for name, module in model.named_modules():
-            if isinstance(module, Adapted) and merge:
+            if isinstance(module, Linear) and merge:
                 self._weights[f"{name}.weight"] = module.merged()
         for name, value in model.state_dict().items():
             if "lora_" not in name:
@@ -403,7 +403,8 @@ def heads_first(draw, folder):
 
 
 def one_token(draw, folder):
-    return DataCase(folder, lengths=[1], **_drawn(draw))
+    """What turns queries does nothing at the first position, so that data alone cannot tell it from what it turns."""
+    return DataCase(folder, lengths=[1], **{**_drawn(draw), "names": None})
 
 
 def zeros(draw, folder):
@@ -417,6 +418,7 @@ def zeros(draw, folder):
 
     if what == "bias" and options["family"] != "gpt2":
         options.update(family="qwen2", bias_add=True, fused_qkv=False, interleaved=False)
+    options["names"] = None  # nothing but names tell zeros apart
     return DataCase(folder, lengths=[draw.randrange(2, 8)], weights=weights, **options)
 
 

@@ -65,7 +65,7 @@ TEST(FindColumns, FindsAPartAnywhere) {
     for (const auto& row : wide.rows)
       narrow.rows.emplace_back(row.begin() + static_cast<ptrdiff_t>(first),
                                row.begin() + static_cast<ptrdiff_t>(first) + 32);
-    EXPECT_EQ(find_columns(noisy(narrow, 0.02f), 0, 32, wide), first);
+    EXPECT_EQ(find_columns(noisy(narrow, 0.02f), 0, 32, wide, wide.columns), first);
   }
 }
 
