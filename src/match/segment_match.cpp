@@ -355,7 +355,8 @@ class Matcher {
         continue;
       const auto equal = std::find_if(matches_.begin(), matches_.end(), [&](const Match& match) {
         return !match.golden_too && match.form.golden.taken == 0 && match.form.actual.taken == 0 &&
-               match.form.distance.value <= kVotable && are_equal(a, match.actual);
+               match.form.distance.value <= kVotable && are_equal(a, match.actual) &&
+               !is_own_work(value.kind, problem_.actual.values[match.actual].kind);
       });
       if (equal == matches_.end()) continue;
       const Match other = *equal;
@@ -365,6 +366,10 @@ class Matcher {
               problem_.actual.operation_of(problem_.actual.values[other.actual]).name);
     }
   }
+
+  // Two projections have weights of their own: where they have the same results, one is at fault.
+  // Additions may add nothing.
+  static bool is_own_work(OpKind one, OpKind other) { return one == other && one != OpKind::kAdd; }
 
   bool golden_has_free(OpKind kind) const {
     for (uint32_t g = 0; g < golden_taken_.size(); ++g) {

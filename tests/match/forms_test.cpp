@@ -59,6 +59,13 @@ TEST(Readings, HaveNoContentWhereTheyTellNothing) {
   EXPECT_EQ(readings_of({}).content, 0u);
 }
 
+// What ranks gathered as [ranks, tokens, size] is no copy of its transpose: it is laid out otherwise.
+TEST(Readings, WithHeadsFirstAreNotTheSameAsTheirTranspose) {
+  Sample moved = sample_of(random("x", 16));
+  moved.heads_first = true;
+  EXPECT_NE(readings_of({{moved}}).content, one(random("x", 16)).content);
+}
+
 TEST(Kin, AreTheSameButForRounding) {
   const Matrix x = random("x", 64);
   EXPECT_TRUE(are_kin(one(x), one(noisy(x, 0.01f))));
@@ -194,6 +201,31 @@ TEST(PartForm, FindsAProjectionInFusedShards) {
   const Readings broken = ranks({beside({columns_of(q, 0, 32), columns_of(k, 0, 16)}),
                                  beside({columns_of(q, 32, 32), random("x", 16)})});
   EXPECT_FALSE(part_form(one(k), broken));
+}
+
+// Columns of each head lie together: its queries, its keys.
+TEST(PartForm, FindsAProjectionThatLiesInOneInterleavedByHeads) {
+  const Matrix q = random("q", 32);
+  const Matrix k = random("k", 32);
+  const auto interleaved = [&](size_t first, size_t heads) {
+    std::vector<Matrix> parts;
+    for (size_t head = first; head < first + heads; ++head) {
+      parts.push_back(columns_of(q, head * 8, 8));
+      parts.push_back(columns_of(k, head * 8, 8));
+    }
+    return beside(parts);
+  };
+  const auto form = part_form(one(k), one(interleaved(0, 4)));
+  ASSERT_TRUE(form);
+  EXPECT_EQ(form->actual.first, 8);
+  EXPECT_EQ(form->actual.taken, 8);
+  EXPECT_EQ(form->actual.period, 16);
+  EXPECT_EQ(form->actual.columns, 64);
+  const auto shards = part_form(one(k), ranks({interleaved(0, 2), interleaved(2, 2)}));
+  ASSERT_TRUE(shards);
+  EXPECT_EQ(shards->actual.period, 16);
+  EXPECT_EQ(shards->actual.columns, 32);
+  EXPECT_EQ(shards->actual.join, Join::kColumns);
 }
 
 TEST(PartForm, IsNotSoughtInWhatIsMuchWider) {
