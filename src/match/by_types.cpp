@@ -17,6 +17,9 @@ using Types = capture::Traits::Types;
 
 constexpr uint32_t kNone = ~uint32_t{0};
 
+// Of two operations that hold others, so many have to correspond: a single one says little.
+constexpr size_t kFewestInside = 2;
+
 // Kinds of work that both sides do. No module corresponds to a cache, to quantising or to moving
 // data.
 constexpr OpKind kKinds[] = {OpKind::kEmbedding,  OpKind::kNorm,      OpKind::kLinear,
@@ -52,6 +55,20 @@ bool lies_in_adapted(const Recording& recording, uint32_t operation) {
        above = recording.operations[above].parent)
     if (is_adapted(recording, above)) return true;
   return false;
+}
+
+// Whether an activation of a library multiplies, too: what comes before it is a projection twice as
+// wide as it, the gate and what is gated. No module does the work of both.
+bool multiplies(const SegmentSide& side, uint32_t value, std::span<const Evidence> all,
+                std::vector<Evidence::ValueFacts> Evidence::* facts) {
+  if (side.recording.traits.types == Types::kModules) return false;
+  uint32_t before = value;
+  while (before > 0 && !side.values[before - 1].is_leaf) --before;
+  if (before == 0 || side.values[before - 1].kind != OpKind::kLinear) return false;
+  return std::any_of(all.begin(), all.end(), [&](const Evidence& evidence) {
+    const size_t columns = (evidence.*facts)[value].columns;
+    return columns > 0 && (evidence.*facts)[before - 1].columns == 2 * columns;
+  });
 }
 
 // First outputs of the leaves that do this kind of work.
@@ -111,6 +128,13 @@ bool has_twin(const Recording& recording, uint32_t operation) {
   return false;
 }
 
+// Whether a norm may add a residual before it works: it reads more than a tensor and its weights, or
+// puts out the sum, too. What it reads first is not what golden's norm works on, then.
+bool adds_first(const Operation& norm) {
+  const bool has_bias = norm.type.find("LayerNorm") != std::string::npos;
+  return norm.outputs.size() > 1 || norm.inputs.size() > (has_bias ? 3u : 2u);
+}
+
 // The first output of the layer: of the operation that holds all of the segment and has a twin, or,
 // in a model of one layer, of the innermost one that holds half of it, and a norm and an activation.
 // Half alone says nothing: the attention of a layer may hold more than all the rest.
@@ -143,8 +167,13 @@ class TypePairing {
  public:
   TypePairing(const MatchProblem& problem, std::span<const Match> matches) : problem_(problem) {
     for (const Match& match : matches) {
-      golden_used_.insert(match.golden);
+      // What moves the result of a work does not do it: the work is still to be found.
+      const Value& golden = problem_.golden.values[match.golden];
+      const bool is_moved = golden.is_leaf && golden.is_output() &&
+                            problem_.actual.values[match.actual].kind != golden.kind;
+      if (!is_moved) golden_used_.insert(match.golden);
       actual_used_.insert(match.actual);
+      found_.emplace_back(match.golden, match.actual);
       const bool is_whole =
           match.form.golden.taken == 0 && match.form.actual.taken == 0 && !match.golden_too;
       if (is_whole) settled_.emplace_back(match.golden, match.actual);
@@ -156,11 +185,22 @@ class TypePairing {
       pair_in_order(mapped_values(problem_.golden, mapping),
                     mapped_values(problem_.actual, mapping),
                     "the mapping file says so, and the order fits");
-    for (const OpKind kind : kKinds)
-      pair_in_order(workers(problem_.golden, kind), workers(problem_.actual, kind),
-                    "types and order fit");
+    for (const OpKind kind : kKinds) {
+      auto goldens = workers(problem_.golden, kind);
+      auto actuals = workers(problem_.actual, kind);
+      if (kind == OpKind::kActivation) {
+        std::erase_if(goldens, [&](uint32_t value) {
+          return multiplies(problem_.golden, value, problem_.evidence, &Evidence::golden);
+        });
+        std::erase_if(actuals, [&](uint32_t value) {
+          return multiplies(problem_.actual, value, problem_.evidence, &Evidence::actual);
+        });
+      }
+      pair_in_order(goldens, actuals, "types and order fit");
+    }
     pair_by_flow();
     pair_trunks();
+    pair_by_contents();
     return std::move(pairs_);
   }
 
@@ -280,6 +320,7 @@ class TypePairing {
       const bool is_work =
           a.kind == OpKind::kLinear || a.kind == OpKind::kNorm || a.kind == OpKind::kActivation;
       if (!is_work || g.kind != a.kind || !g.is_output() || !g.is_leaf || !a.is_leaf) continue;
+      if (a.kind == OpKind::kNorm && adds_first(problem_.actual.operation_of(a))) continue;
       const uint32_t input = find_value(problem_.golden, g.position, Direction::kInput, 0);
       const uint32_t producer = first_input_producer(problem_.actual, a.position);
       // A quantised operation reads integers, which are nothing that golden has.
@@ -289,6 +330,52 @@ class TypePairing {
       add(input, producer,
           "it is the input of what corresponds to " + problem_.golden.operation_of(g).name);
     }
+  }
+
+  // Operations that hold others go together where what one holds corresponds to what the other
+  // holds, and to nothing outside of it.
+  void pair_by_contents() {
+    const auto operation = [](const SegmentSide& side, uint32_t value) {
+      return side.segment.operation_at(side.values[value].position);
+    };
+    const auto holds = [](const Recording& recording, uint32_t outer, uint32_t inner) {
+      return inner > outer && inner < recording.operations[outer].end;
+    };
+    const Recording& golden = problem_.golden.recording;
+    const Recording& actual = problem_.actual.recording;
+    for (uint32_t a = 0; a < problem_.actual.values.size(); ++a) {
+      const Value& value = problem_.actual.values[a];
+      if (value.is_leaf || !value.is_output() || value.index != 0 || actual_used_.contains(a))
+        continue;
+      // The innermost golden operation that holds all that corresponds to something in mine.
+      uint32_t holder = kNone;
+      size_t inside = 0;
+      for (const auto& [g, found] : found_) {
+        if (!holds(actual, operation(problem_.actual, a), operation(problem_.actual, found)))
+          continue;
+        const uint32_t member = operation(problem_.golden, g);
+        if (inside++ == 0) holder = golden.operations[member].parent;
+        while (holder != capture::kNoOperation && !holds(golden, holder, member))
+          holder = golden.operations[holder].parent;
+      }
+      if (inside < kFewestInside || holder == kNone || holder == capture::kNoOperation) continue;
+      const bool is_mutual = std::all_of(found_.begin(), found_.end(), [&](const auto& pair) {
+        return !holds(golden, holder, operation(problem_.golden, pair.first)) ||
+               holds(actual, operation(problem_.actual, a),
+                     operation(problem_.actual, pair.second));
+      });
+      const uint32_t g = output_of(problem_.golden, holder);
+      if (is_mutual && is_free(g, a)) add(g, a, "they hold what corresponds to each other");
+    }
+  }
+
+  // The first output of an operation; kNone where it is not in the segment, or has none.
+  static uint32_t output_of(const SegmentSide& side, uint32_t operation) {
+    for (uint32_t i = 0; i < side.values.size(); ++i)
+      if (side.values[i].is_output() && side.values[i].index == 0 &&
+          side.segment.operation_at(side.values[i].position) == operation)
+        return i;
+    return kNone;
   }
 
   void pair_trunks() {
@@ -326,6 +413,7 @@ class TypePairing {
     golden_used_.insert(golden);
     actual_used_.insert(actual);
     settled_.emplace_back(golden, actual);
+    found_.emplace_back(golden, actual);
     pairs_.push_back({golden, actual, why});
   }
 
@@ -333,6 +421,7 @@ class TypePairing {
   std::set<uint32_t> golden_used_;
   std::set<uint32_t> actual_used_;
   std::vector<std::pair<uint32_t, uint32_t>> settled_;  // whole values, golden and mine
+  std::vector<std::pair<uint32_t, uint32_t>> found_;    // these, and parts of values
   std::vector<TypedPair> pairs_;
 };
 

@@ -200,11 +200,13 @@ std::vector<size_t> sampled_rows(const Tokens& tokens) {
     const RowChoice& choice = *tokens.choice;
     const size_t end = choice.compared() - 1;
     const auto row = [&](size_t i) { return choice.rows.empty() ? i : choice.rows[i]; };
-    return {row(0), row(end / 3), row(2 * end / 3), choice.last.front(), choice.last.back()};
+    return {row(0), row((end + 2) / 3), row((2 * end + 2) / 3), choice.last.front(),
+            choice.last.back()};
   }
   const size_t last = (tokens.looked_at > 0 ? tokens.looked_at : tokens.count) - 1;
   const size_t length = (last + 1) / std::max<size_t>(tokens.sequences, 1);
-  return {0, last / 3, 2 * last / 3, length > 0 ? length - 1 : 0, last};
+  // The first token is one of them at most: it sees itself alone, and is not turned.
+  return {0, (last + 2) / 3, (2 * last + 2) / 3, length > 0 ? length - 1 : 0, last};
 }
 
 bool Sample::informative() const {

@@ -18,6 +18,9 @@ using capture::OpKind;
 // a say may be mistaken.
 constexpr double kFewestVotes = 1.0 / 3.0;
 
+// Of two parts that take the same columns, the right one is so much nearer.
+constexpr double kClearlyNearer = 0.5;
+
 // So many values after one have to be known to tell that nothing is wrong before them.
 constexpr size_t kEnoughAfter = 3;
 
@@ -180,14 +183,20 @@ class Matcher {
                      const std::string& why, Certainty certainty) {
     const auto& goldens = problem_.golden_classes.members[golden_class];
     const uint32_t shown = shown_member_of(problem_.golden, goldens);
+    const auto& actuals = problem_.actual_classes.members[actual_class];
     bool has_worker = false;
     std::vector<uint32_t> containers;  // outer ones first
-    for (const uint32_t value : problem_.actual_classes.members[actual_class]) {
+    for (const uint32_t value : actuals) {
       const bool works = is_computed(problem_.actual.values[value]);
+      // What goes into a module is what the last of several has made, whatever was before it.
+      if (works && !problem_.golden.values[shown].is_output() && has_worker_after(actuals, value))
+        continue;
       if (actual_taken_[value]) {
         has_worker |= works;
       } else if (!problem_.actual.values[value].is_leaf) {
         containers.push_back(value);
+      } else if (turns_projection(shown, value)) {
+        continue;
       } else if (!works || !has_worker) {  // as in may_share, one of two that compute is at fault
         has_worker |= works;
         add(shown, value, form_of(shown, value, form), certainty, why);
@@ -202,6 +211,20 @@ class Matcher {
       add(golden, containers.back(), form_of(golden, containers.back(), form), certainty, why);
       if (!golden_containers.empty()) golden_containers.pop_back();
     }
+  }
+
+  bool has_worker_after(const std::vector<uint32_t>& members, uint32_t value) const {
+    return std::any_of(members.begin(), members.end(), [&](uint32_t other) {
+      return other > value && is_computed(problem_.actual.values[other]);
+    });
+  }
+
+  // Queries that are turned are no longer what the projection made, also where the first token's
+  // are the same.
+  bool turns_projection(uint32_t golden, uint32_t actual) const {
+    const Value& projection = problem_.golden.values[golden];
+    return problem_.actual.values[actual].kind == OpKind::kRotary && projection.is_output() &&
+           projection.kind == OpKind::kLinear;
   }
 
   void add(uint32_t golden, uint32_t actual, const Form& form, Certainty certainty,
@@ -244,28 +267,43 @@ class Matcher {
 
   // One side is a part of the other: fused projections. A value of my side may hold several.
   void match_parts() {
+    std::vector<Match> parts;
     for (uint32_t a = 0; a < actual_taken_.size(); ++a) {
-      // A cache holds all that was ever computed.
+      // A cache holds all that was ever computed. Where my side's value has a partner as a whole,
+      // parts would only say the same again.
       if (!stands_for_class(problem_.actual, problem_.actual_classes, a) ||
-          problem_.actual.values[a].kind == OpKind::kCache)
+          problem_.actual.values[a].kind == OpKind::kCache || has_whole(a))
         continue;
       for (uint32_t g = 0; g < golden_taken_.size(); ++g) {
         if (!stands_for_class(problem_.golden, problem_.golden_classes, g) ||
-            !problem_.is_allowed(g, a))
-          continue;
-        if (is_coincidence(
+            is_coincidence(
                 a, [&](size_t e) { return problem_.evidence[e].at(g, a).part.has_value(); }))
           continue;
         const Tally tally = vote_on_part(g, a);
         const Tally::Candidate* winner = tally.winner();
-        // More than half of all that were looked at. Where my side's value has a partner as a
-        // whole, parts would only say the same again.
-        if (winner == nullptr || 2 * winner->votes <= problem_.evidence.size() || has_whole(a))
-          continue;
-        add(g, a, winner->form, certainty_of(winner->form),
-            "a part of it agrees " + in_places(*winner));
+        // More than half of all that were looked at.
+        if (winner == nullptr || 2 * winner->votes <= problem_.evidence.size()) continue;
+        parts.push_back({g, std::nullopt, a, winner->form, certainty_of(winner->form),
+                         "a part of it agrees " + in_places(*winner)});
       }
     }
+    for (const Match& part : parts)
+      if (std::none_of(parts.begin(), parts.end(),
+                       [&](const Match& other) { return displaces(other, part); }))
+        add(part.golden, part.actual, part.form, part.certainty, part.why);
+  }
+
+  // Whether one part takes the columns of another one, and is clearly nearer: v_proj is exactly what
+  // an attention that mostly looks at its own token nearly is.
+  bool displaces(const Match& one, const Match& other) const {
+    const auto overlap = [](const Transform& x, const Transform& y) {
+      return x.taken > 0 && y.taken > 0 && x.first < y.first + y.taken &&
+             y.first < x.first + x.taken;
+    };
+    const bool same_columns =
+        (one.actual == other.actual && overlap(one.form.actual, other.form.actual)) ||
+        (one.golden == other.golden && overlap(one.form.golden, other.form.golden));
+    return same_columns && one.form.distance.value < kClearlyNearer * other.form.distance.value;
   }
 
   // Members of a class hold the same parts, so one of them is enough.

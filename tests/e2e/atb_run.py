@@ -218,7 +218,7 @@ class Library:
         x = x.float()
         if self.quantised and weight.shape[0] != self.config.vocab_size:
             scale_x = x.abs().amax(-1, keepdim=True).clamp_min(1e-8) / 127
-            scale_w = weight.abs().amax(-1, keepdim=True) / 127
+            scale_w = weight.abs().amax(-1, keepdim=True).clamp_min(1e-8) / 127
             out = ((x / scale_x).round() @ (weight / scale_w).round().T) * scale_x * scale_w.T
         else:
             out = x @ weight.T

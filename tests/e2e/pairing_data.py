@@ -403,8 +403,9 @@ def heads_first(draw, folder):
 
 
 def one_token(draw, folder):
-    """What turns queries does nothing at the first position, so that data alone cannot tell it from what it turns."""
-    return DataCase(folder, lengths=[1], **{**_drawn(draw), "names": None})
+    """What turns queries does nothing at the first position, so that data alone cannot tell it from what it turns; its
+    table is all ones and zeros, which tell nothing."""
+    return DataCase(folder, lengths=[1], least=0.9, **{**_drawn(draw), "names": None})
 
 
 def zeros(draw, folder):
@@ -426,8 +427,12 @@ def faulty(draw, folder):
     options = _drawn(draw)
     layer = draw.randrange(options["layers"])
     name = draw.choice(list(FAULTS))
-    # Nothing but names tell the operations of a run apart whose data are all wrong.
+    # Nothing but names and a topology tell the operations of a run apart whose data are all wrong, and nothing at all in
+    # which order a fused projection has its parts.
     options["names"] = None
+    if layer == 0:
+        options.update(fused_qkv=options["family"] == "gpt2", interleaved=False, topology=True)
+        options.update({} if options["family"] == "gpt2" else dict(fused_gate_up=False, swiglu=False))
     return DataCase(
         folder,
         lengths=[draw.randrange(2, 8)],
@@ -454,7 +459,7 @@ def adapted(draw, folder):
         folder,
         lengths=[draw.randrange(2, 8)],
         adapters=(which, draw.choice([0.02, 0.2, 1, 3]), merge),
-        least=0.97 if merge else 0.8,
+        least=0.97 if merge else 0.5,
         **options,
     )
 
