@@ -172,6 +172,8 @@ class Automatic {
     if (golden.count == actual.count)
       golden.sequences = actual.sequences = std::max(golden.sequences, actual.sequences);
     golden.looked_at = actual.looked_at = std::min(golden.count, actual.count);
+    const Tokens& smaller = golden.count < actual.count ? golden : actual;
+    golden.length = actual.length = smaller.count / std::max<size_t>(smaller.sequences, 1);
     // Rows of which nobody knows which go together tell nothing.
     if (golden.count != actual.count && !rows) golden.count = actual.count = 0;
     return {golden, actual};

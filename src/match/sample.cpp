@@ -196,17 +196,25 @@ bool may_have(std::span<const Shape> shapes, const Tokens& tokens) {
 
 std::vector<size_t> sampled_rows(const Tokens& tokens) {
   if (tokens.count == 0) return {};
-  if (tokens.choice) {
-    const RowChoice& choice = *tokens.choice;
-    const size_t end = choice.compared() - 1;
-    const auto row = [&](size_t i) { return choice.rows.empty() ? i : choice.rows[i]; };
-    return {row(0), row((end + 2) / 3), row((2 * end + 2) / 3), choice.last.front(),
-            choice.last.back()};
-  }
-  const size_t last = (tokens.looked_at > 0 ? tokens.looked_at : tokens.count) - 1;
-  const size_t length = (last + 1) / std::max<size_t>(tokens.sequences, 1);
-  // The first token is one of them at most: it sees itself alone, and is not turned.
-  return {0, (last + 2) / 3, (2 * last + 2) / 3, length > 0 ? length - 1 : 0, last};
+  const RowChoice* choice = tokens.choice.get();
+  const size_t end = choice != nullptr      ? choice->compared() - 1
+                     : tokens.looked_at > 0 ? tokens.looked_at - 1
+                                            : tokens.count - 1;
+  const size_t whole = (end + 1) / std::max<size_t>(tokens.sequences, 1);
+  const size_t length = std::max<size_t>(tokens.length > 0 ? tokens.length : whole, 1);
+  const auto row = [&](size_t i) {
+    return choice == nullptr || choice->rows.empty() ? i : choice->rows[i];
+  };
+  const auto begins_sequence = [&](size_t i) {
+    if (choice == nullptr) return i % length == 0;
+    return i == 0 ||
+           std::find(choice->last.begin(), choice->last.end(), row(i - 1)) != choice->last.end();
+  };
+  // The first token of a sequence sees itself alone and is not turned: at most one of them counts.
+  const auto inside = [&](size_t i) { return row(begins_sequence(i) && i < end ? i + 1 : i); };
+  const size_t first_last = choice != nullptr ? choice->last.front() : length - 1;
+  const size_t last_last = choice != nullptr ? choice->last.back() : end;
+  return {row(0), inside((end + 2) / 3), inside((2 * end + 2) / 3), first_last, last_last};
 }
 
 bool Sample::informative() const {

@@ -22,6 +22,7 @@ struct Tokens {
   size_t count = 0;      // of all sequences
   size_t sequences = 1;  // each of which may have been asked for its last token only
   size_t looked_at = 0;  // samples are taken among so many of the first; 0: all
+  size_t length = 0;     // of the sequences that are looked at; 0: all tokens by all sequences
   std::shared_ptr<const RowChoice> choice = {};  // of rows that the other side has, too; null: all
   bool operator==(const Tokens&) const = default;
 };

@@ -48,9 +48,21 @@ class Arranged(Library):
     """A library that packs sequences of any lengths, and lays tensors out in other ways: `rows_by_position` has the
     rows of all sequences at a position beside each other, `heads_first` what has heads as [heads, tokens, size]."""
 
-    def __init__(self, *arguments, rows_by_position=False, heads_first=False, **options):
+    def __init__(self, *arguments, rows_by_position=False, heads_first=False, odd_last=False, **options):
         super().__init__(*arguments, **options)
-        self.rows_by_position, self.heads_first = rows_by_position, heads_first
+        self.rows_by_position, self.heads_first, self.odd_last = rows_by_position, heads_first, odd_last
+
+    def begin(self, phase, part, kind):
+        """With `odd_last` the last layer is built otherwise than the rest, and called otherwise."""
+        is_odd = self.odd_last and part == self.config.num_hidden_layers - 1
+        if is_odd:
+            self.add_norm = not self.add_norm
+        super().begin(phase, part, f"Last{kind}" if is_odd else kind)
+
+    def finish(self, outputs, truth):
+        super().finish(outputs, truth)
+        if self.path[0].split("_", 1)[1].startswith("Last"):
+            self.add_norm = not self.add_norm
 
     def run_sequences(self, sequences, words):
         self.warming, self.caches = False, None
@@ -198,6 +210,21 @@ def adapt(model, which, size):
             setattr(block, name, Linear(getattr(block, name), size))
 
 
+class OptimizedModule(torch.nn.Module):
+    """What `torch.compile` makes of a module, as far as hooks see it: nothing inside of it is called."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self._inner = [inner]
+
+    def forward(self, *arguments, **options):
+        return self._inner[0](*arguments, **options)
+
+
+# What a compiled module puts out is what the last projection in it made.
+COMPILED = {".mlp.down_proj": (".mlp", "output"), ".self_attn.o_proj": (".self_attn", "output_0")}
+
+
 class Unadapted:
     """An adapted model as a library sees it: plain weights under plain names, adapters merged or left out."""
 
@@ -231,6 +258,7 @@ class DataCase(Case):
         adapters=None,
         other_prompt=False,
         weights=None,
+        compiled=None,
         recorder=None,
         least=0.97,
         **library,
@@ -252,6 +280,12 @@ class DataCase(Case):
             which, size, merge = adapters
             adapt(model, which, size)
             seen = Unadapted(model, merge)
+        if compiled is not None:
+            seen = Unadapted(model, False)
+            name, layers_compiled = compiled
+            for number in layers_compiled:
+                layer = model.model.layers[number]
+                setattr(layer, name, OptimizedModule(getattr(layer, name)))
         draw = torch.Generator().manual_seed(seed + 1)
         sequences = [torch.randint(1, model.config.vocab_size, (n,), generator=draw) for n in lengths]
         self.recorder = TorchRecorder(model, self.golden, names=Names(names), **(recorder or {}))
@@ -266,10 +300,16 @@ class DataCase(Case):
         self.truth = run.run_sequences(sequences, words)
 
     def _is(self, row, token, module, stem):
+        for inner, (outer, output) in COMPILED.items():
+            if module.endswith(inner) and stem == "output" and (token, module, stem) not in self.recorder.tensors:
+                module, stem = module.removesuffix(inner) + outer, output
+        if (token, module, stem) not in self.recorder.tensors and not module.endswith("layernorm"):
+            return False
         if super()._is(row, token, module, stem):
             return True
         # Without adapters the library's projection is the base layer by its data, and the whole by its work.
-        return self.is_adapted and super()._is(row, token, f"{module}.base_layer", stem)
+        base = f"{module}.base_layer"
+        return self.is_adapted and (token, base, stem) in self.recorder.tensors and super()._is(row, token, base, stem)
 
     def judge(self, rows):
         wanted, found, wrong = super().judge(rows)
@@ -427,8 +467,8 @@ def faulty(draw, folder):
     options = _drawn(draw)
     layer = draw.randrange(options["layers"])
     name = draw.choice(list(FAULTS))
-    # Nothing but names and a topology tell the operations of a run apart whose data are all wrong, and nothing at all in
-    # which order a fused projection has its parts.
+    # Nothing but names and a topology tell the operations of a run apart whose data are all wrong, and nothing at all
+    # in which order a fused projection has its parts.
     options["names"] = None
     if layer == 0:
         options.update(fused_qkv=options["family"] == "gpt2", interleaved=False, topology=True)
@@ -464,6 +504,25 @@ def adapted(draw, folder):
     )
 
 
+def compiled(draw, folder):
+    """Some layers of the torch model are compiled in part, so that hooks see nothing in there."""
+    options = {**_drawn(draw), "layers": draw.choice([1, 2, 3])}
+    if options["family"] == "gpt2":
+        options.update(family="llama", sizes={})
+    number = options["layers"]
+    which = list(range(number)) if draw.random() < 0.5 else [draw.randrange(number)]
+    return DataCase(
+        folder, lengths=[draw.randrange(2, 8)], compiled=(draw.choice(["mlp", "self_attn"]), which), **options
+    )
+
+
+def odd_last(draw, folder):
+    options = {**_drawn(draw), "layers": draw.choice([3, 6]), "names": None}
+    if options["family"] == "gpt2":
+        options.update(family="llama", sizes={})
+    return DataCase(folder, lengths=[draw.randrange(2, 8)], odd_last=True, **options)
+
+
 KINDS = {
     "ordinary": ordinary,
     "batch": batch,
@@ -475,6 +534,8 @@ KINDS = {
     "faulty": faulty,
     "other prompt": other_prompt,
     "adapted": adapted,
+    "compiled": compiled,
+    "odd last layer": odd_last,
 }
 
 if __name__ == "__main__":  # python pairing_data.py KIND SEED FOLDER: makes one case to look at

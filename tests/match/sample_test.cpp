@@ -93,5 +93,16 @@ TEST(GuessTokens, CountsWhatMostTensorsHave) {
   EXPECT_EQ(guess_tokens(library, capture::Traits::Batch::kPacked).count, 14u);
 }
 
+// Three sequences of two tokens: their first ones are as if there were nothing but them.
+TEST(SampledRows, AreNotMostlyFirstOnesOfSequences) {
+  EXPECT_EQ(sampled_rows({6, 3}), (std::vector<size_t>{0, 3, 5, 1, 5}));
+  EXPECT_EQ(sampled_rows({2, 1}), (std::vector<size_t>{0, 1, 1, 1, 1}));
+  EXPECT_EQ(sampled_rows({1, 1}), (std::vector<size_t>{0, 0, 0, 0, 0}));
+  EXPECT_EQ(sampled_rows({7, 1}), (std::vector<size_t>{0, 2, 4, 6, 6}));
+  Tokens chosen{8, 2};
+  chosen.choice = std::make_shared<RowChoice>(RowChoice{8, {3, 4, 5, 6, 7}, {4, 7}});
+  EXPECT_EQ(sampled_rows(chosen), (std::vector<size_t>{3, 6, 6, 4, 7}));
+}
+
 }  // namespace
 }  // namespace ait::match
