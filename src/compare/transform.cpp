@@ -323,10 +323,8 @@ std::string fit(Tensor& golden, Tensor& actual, Fit how, const RowChoice* golden
                 const RowChoice* actual_rows) {
   if (golden_rows != nullptr && actual_rows != nullptr) {
     // What holds for all sequences is first given to each of them.
-    if (how == Fit::kRepeat && golden.elements() != actual.elements()) {
-      const bool golden_smaller = golden.elements() < actual.elements();
-      repeat(golden_smaller ? golden : actual, golden_smaller ? actual : golden);
-    }
+    if (how == Fit::kRepeat && !has_rows(golden, golden_rows->count)) repeat(golden, actual);
+    if (how == Fit::kRepeat && !has_rows(actual, actual_rows->count)) repeat(actual, golden);
     if (fit_rows(golden, *golden_rows, actual, *actual_rows))
       return "the rows that correspond are compared.";
   }

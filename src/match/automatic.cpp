@@ -197,7 +197,8 @@ class Automatic {
       const RowsSide golden_rows = rows_side(golden_side_, step.golden, golden);
       const RowsSide actual_rows = rows_side(actual_side_, step.actual, actual);
       if (!golden_rows.tables.empty() && !actual_rows.tables.empty())
-        found = find_rows(golden_rows, actual_rows);
+        found = find_rows(golden_rows, actual_rows, sequences_);
+      if (sequences_.empty() && found && found->golden) sequences_ = found->sequences;
     }
     return rows_[key] = found;
   }
@@ -477,6 +478,7 @@ class Automatic {
   bool actual_has_outputs_;
   std::map<std::tuple<bool, size_t, size_t>, Seen> seen_;
   std::map<std::tuple<size_t, size_t, size_t, size_t>, std::optional<RowPair>> rows_;
+  std::vector<std::pair<uint32_t, uint32_t>> sequences_;  // golden's and mine, as the prompt told
   std::vector<std::string> notes_;
 };
 

@@ -44,6 +44,7 @@ struct Arrangement {
   std::vector<uint32_t> actual;
   std::vector<uint32_t> golden_last;
   std::vector<uint32_t> actual_last;
+  std::vector<std::pair<uint32_t, uint32_t>> sequences;
 
   void swap_sides() {
     std::swap(golden, actual);
@@ -134,8 +135,9 @@ class Unpadded {
 
 // Sequences of two batches that are padded to different lengths, or not all of which the other one
 // has. They end together, or begin together; each goes with the first that agrees and is free.
-std::optional<Arrangement> sequence_by_sequence(const Batch& golden, const Batch& actual, bool left,
-                                                const Likeness& alike) {
+std::optional<Arrangement> sequence_by_sequence(
+    const Batch& golden, const Batch& actual, bool left,
+    const std::vector<std::pair<uint32_t, uint32_t>>& known, const Likeness& alike) {
   const uint32_t length = std::min(golden.length, actual.length);
   const auto first_row = [&](const Batch& batch, uint32_t sequence) {
     return sequence * batch.length + (left ? batch.length - length : 0);
@@ -147,8 +149,11 @@ std::optional<Arrangement> sequence_by_sequence(const Batch& golden, const Batch
       uint32_t same = 0;
       while (same < length && alike(first_row(golden, g) + same, first_row(actual, a) + same))
         ++same;
-      if (used[a] || same < length) continue;
+      const bool may_be =
+          known.empty() || std::find(known.begin(), known.end(), std::pair(g, a)) != known.end();
+      if (used[a] || same < length || !may_be) continue;
       used[a] = true;
+      out.sequences.emplace_back(g, a);
       for (uint32_t i = 0; i < length; ++i)
         out.add(first_row(golden, g) + i, first_row(actual, a) + i);
       out.end_sequence();
@@ -177,6 +182,7 @@ bool agrees(const Arrangement& arrangement, const Likeness& alike) {
 
 // The arrangements that the numbers of rows allow and two tables bear out.
 std::optional<Arrangement> arrangement_of(const RowsSide& golden, const RowsSide& actual,
+                                          const std::vector<std::pair<uint32_t, uint32_t>>& known,
                                           const Likeness& alike) {
   const Batch g(golden.tokens);
   const Batch a(actual.tokens);
@@ -204,7 +210,7 @@ std::optional<Arrangement> arrangement_of(const RowsSide& golden, const RowsSide
       }
     }
     if (!golden.is_packed && !actual.is_packed)
-      if (auto found = sequence_by_sequence(g, a, left, alike)) return found;
+      if (auto found = sequence_by_sequence(g, a, left, known, alike)) return found;
   }
   return std::nullopt;
 }
@@ -236,20 +242,22 @@ std::shared_ptr<const RowChoice> choice(size_t count, std::vector<uint32_t> rows
 
 }  // namespace
 
-std::optional<RowPair> find_rows(const RowsSide& golden, const RowsSide& actual) {
+std::optional<RowPair> find_rows(const RowsSide& golden, const RowsSide& actual,
+                                 const std::vector<std::pair<uint32_t, uint32_t>>& sequences) {
   std::optional<Arrangement> found;
   for (const RowTable& g : golden.tables) {
     for (const RowTable& a : actual.tables) {
       if (!can_be_compared(g, a)) continue;
       const Likeness alike(g, a);
-      if (agree_as_they_lie(g.size(), a.size(), alike)) return RowPair{};
-      if (!found) found = arrangement_of(golden, actual, alike);
+      if (sequences.empty() && agree_as_they_lie(g.size(), a.size(), alike)) return RowPair{};
+      if (!found) found = arrangement_of(golden, actual, sequences, alike);
     }
   }
   if (!found) return std::nullopt;
   return RowPair{
       choice(golden.tokens.count, std::move(found->golden), std::move(found->golden_last)),
-      choice(actual.tokens.count, std::move(found->actual), std::move(found->actual_last))};
+      choice(actual.tokens.count, std::move(found->actual), std::move(found->actual_last)),
+      std::move(found->sequences)};
 }
 
 }  // namespace ait::match

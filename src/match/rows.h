@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "match/pair.h"
@@ -26,10 +27,14 @@ struct RowsSide {
 struct RowPair {
   std::shared_ptr<const RowChoice> golden;
   std::shared_ptr<const RowChoice> actual;
+  // Which sequences go together, golden's and mine; where each has its place in a batch.
+  std::vector<std::pair<uint32_t, uint32_t>> sequences;
 };
 
 // Without choices where row i goes with row i, the smaller side being repeated where one has more.
 // Nothing where no arrangement that is known makes the rows agree.
-std::optional<RowPair> find_rows(const RowsSide& golden, const RowsSide& actual);
+// `sequences` is what an earlier round told: new words of two sequences may be the same.
+std::optional<RowPair> find_rows(const RowsSide& golden, const RowsSide& actual,
+                                 const std::vector<std::pair<uint32_t, uint32_t>>& sequences = {});
 
 }  // namespace ait::match

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
-#include <utility>
 
 namespace ait::match {
 namespace {
@@ -31,6 +30,11 @@ class Voter {
     const Form* form;
     double distance() const { return form->distance.value; }
   };
+
+  bool speaks_against(uint32_t golden, uint32_t actual) const {
+    const Form* f = form(golden, actual);
+    return f != nullptr && f->distance.value > kVotable;
+  }
 
   // Which golden class a class of mine is, then others that are the same but for rounding; none
   // where the data do not tell it clearly.
@@ -162,7 +166,7 @@ class Voter {
 void Tally::vote(const std::vector<Choice>& choices) {
   for (const Choice& choice : choices) {
     Candidate& candidate =
-        candidates_.try_emplace(choice.number, Candidate{choice.number, 0, 0, *choice.form})
+        candidates_.try_emplace(choice.number, Candidate{choice.number, 0, 0, 0, *choice.form})
             .first->second;
     if (choice.form->distance.value < candidate.form.distance.value) candidate.form = *choice.form;
     ++candidate.votes;
@@ -174,8 +178,8 @@ void Tally::vote(const std::vector<Choice>& choices) {
 const Tally::Candidate* Tally::winner() const {
   const auto best =
       std::max_element(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
-        return std::pair(a.second.votes, a.second.first_choices) <
-               std::pair(b.second.votes, b.second.first_choices);
+        return std::tuple(a.second.votes, b.second.against, a.second.first_choices) <
+               std::tuple(b.second.votes, a.second.against, b.second.first_choices);
       });
   if (best == candidates_.end() ||
       static_cast<double>(best->second.votes) < kMajority * static_cast<double>(total_))
@@ -189,6 +193,13 @@ std::vector<Tally> vote_on_wholes(const MatchProblem& problem) {
     const Voter voter(problem, evidence);
     for (uint32_t a = 0; a < tallies.size(); ++a)
       if (const auto choices = voter.choices_of(a); !choices.empty()) tallies[a].vote(choices);
+  }
+  // Where a residual is small, what it is added to and the sum are the same but for rounding. In
+  // another layer they are not.
+  for (const Evidence& evidence : problem.evidence) {
+    const Voter voter(problem, evidence);
+    for (uint32_t a = 0; a < tallies.size(); ++a)
+      tallies[a].oppose([&](uint32_t golden) { return voter.speaks_against(golden, a); });
   }
   return tallies;
 }

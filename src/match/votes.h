@@ -32,7 +32,8 @@ class Tally {
     uint32_t number;  // a golden class, or whatever else was voted on
     size_t votes = 0;
     size_t first_choices = 0;
-    Form form;  // the nearest of those that were voted for
+    size_t against = 0;  // places where the data say that it is not this one
+    Form form;           // the nearest of those that were voted for
   };
 
   // One vote, for several candidates where they cannot be told apart, the likeliest first.
@@ -42,6 +43,12 @@ class Tally {
   };
   void vote(const std::vector<Choice>& choices);
   void vote(uint32_t number, const Form& form) { vote({{number, &form}}); }
+  // Calls speaks_against(number) for each candidate.
+  template <typename SpeaksAgainst>
+  void oppose(const SpeaksAgainst& speaks_against) {
+    for (auto& [number, candidate] : candidates_)
+      if (speaks_against(number)) ++candidate.against;
+  }
 
   // The candidate that has two thirds of the votes; nullptr where none has.
   const Candidate* winner() const;
