@@ -240,17 +240,18 @@ bool pick_rows(Tensor& tensor, size_t count, const std::vector<uint32_t>& rows) 
 // with those of the other.
 bool fit_rows(Tensor& golden, const RowChoice& golden_rows, Tensor& actual,
               const RowChoice& actual_rows) {
-  const auto is_whole = [](const Tensor& tensor, const RowChoice& choice) {
-    return choice.count > 0 && has_rows(tensor, choice.count);
+  // As wide as the other, so that a shape which can be cut in two ways is cut in the right one.
+  const auto same_width = [&](size_t golden_count, size_t actual_count) {
+    return golden_count > 0 && actual_count > 0 && has_rows(golden, golden_count) &&
+           has_rows(actual, actual_count) &&
+           golden.elements() / golden_count == actual.elements() / actual_count;
   };
-  const bool golden_whole = is_whole(golden, golden_rows);
-  const bool actual_whole = is_whole(actual, actual_rows);
-  if (golden_whole && actual_whole)
+  if (same_width(golden_rows.count, actual_rows.count))
     return pick_rows(golden, golden_rows.count, golden_rows.rows) &&
            pick_rows(actual, actual_rows.count, actual_rows.rows);
-  if (golden_whole && has_rows(actual, golden_rows.last.size()))
+  if (same_width(golden_rows.count, actual_rows.last.size()))
     return pick_rows(golden, golden_rows.count, golden_rows.last);
-  if (actual_whole && has_rows(golden, actual_rows.last.size()))
+  if (same_width(golden_rows.last.size(), actual_rows.count))
     return pick_rows(actual, actual_rows.count, actual_rows.last);
   return false;
 }

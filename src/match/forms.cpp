@@ -95,9 +95,14 @@ std::vector<Part> find_parts(const Readings& narrow, const Readings& wide) {
   const auto add = [&](std::optional<Part> part) {
     if (part) parts.push_back(*part);
   };
+  // The usual reading, and others with the same rows: what else a shape may mean is for wholes.
+  const auto is_plain = [](const Readings& of, const Reading& way) {
+    return way.sample.last_only == of.ways[0].sample.last_only && !way.sample.once;
+  };
   for (const Reading& narrow_way : narrow.ways) {
+    if (!is_plain(narrow, narrow_way)) continue;
     for (const Reading& wide_way : wide.ways)
-      if (wide_way.ranks != RankUse::kAll)
+      if (wide_way.ranks != RankUse::kAll && is_plain(wide, wide_way))
         add(find_pieces(narrow_way, {&wide_way.sample, 1}, Join::kNone, wide_way.ranks,
                         wide_way.transform));
     add(find_pieces(narrow_way, wide.shards, Join::kColumns, RankUse::kAll, {}));

@@ -131,7 +131,7 @@ std::vector<Sample> layouts_of(const Shape& shape, const Tokens& tokens) {
   const bool has_all = has_rows(shape, tokens.count);
   if (has_all) add(false, false, false);
   // [2, 1, 151] of two tokens can be what two shards have of the last one.
-  const bool is_ambiguous = shape.size() >= 3 && tokens.count <= kMostShards;
+  const bool is_ambiguous = shape.size() == 3 && tokens.count <= kMostShards;
   if (has_lasts && (!has_all || is_ambiguous) && has_rows(shape, tokens.sequences))
     add(true, false, false);
   if (can_have_heads_first(shape, tokens.count))
