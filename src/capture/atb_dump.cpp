@@ -40,7 +40,7 @@ constexpr auto kKindWords = std::to_array<KindWord>({
     {"rotary", OpKind::kRotary},
     {"activation", OpKind::kActivation},
     {"wordembedding", OpKind::kEmbedding},
-    {"gather", OpKind::kEmbedding},
+    {"gather", OpKind::kMove},  // rows of a table, or the last ones of sequences
     {"split", OpKind::kMove},
     {"slice", OpKind::kMove},
     {"concat", OpKind::kMove},

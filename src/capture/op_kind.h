@@ -22,10 +22,10 @@ enum class OpKind : uint8_t {
   kAttention,
   kAdd,
   kMultiply,
-  kRotary,
+  kRotary,  // turns queries and keys; a table of angles is kOther
   kCache,
   kQuantise,
-  kOther,  // computes something that no module of torch does
+  kOther,  // computes something that nothing of the other side does
   kMove,   // passes data on, wholly or in part: split, transpose, all-reduce, cast
 };
 

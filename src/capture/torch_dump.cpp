@@ -29,7 +29,7 @@ constexpr size_t kMaxManifestBytes = size_t{256} << 20;
 // In this order: the first part that a type contains decides.
 constexpr auto kKindWords = std::to_array<KindWord>({
     {"norm", OpKind::kNorm},
-    {"rotary", OpKind::kRotary},
+    {"rotary", OpKind::kOther},  // a table of angles; what turns queries is no module
     {"embedding", OpKind::kEmbedding},
     {"linear", OpKind::kLinear},
     {"conv1d", OpKind::kLinear},

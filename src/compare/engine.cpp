@@ -258,7 +258,8 @@ class Run {
     if (golden && actual && golden->tensor && actual->tensor) {
       whole_golden = golden->tensor;
       whole_actual = actual->tensor;
-      note = fit(*golden->tensor, *actual->tensor, pair.fit);
+      note = fit(*golden->tensor, *actual->tensor, pair.fit, pair.golden.rows.get(),
+                 pair.actual.rows.get());
       if (golden_is_short || actual_is_short) note = reasons::kExtremes;
       if (pair.actual.dequantise) note = "my data is de-quantised.";
       golden = Content(std::move(*golden->tensor));

@@ -13,6 +13,7 @@ namespace {
 
 using match::Fit;
 using match::Join;
+using match::RowChoice;
 using match::Transform;
 
 // Elements converted at once when sums are formed.
@@ -145,6 +146,13 @@ Result<Tensor> sum(std::span<const Tensor> parts) {
   return Tensor::contiguous(*file, (*file)->bytes(), DType::kFloat32, parts[0].shape());
 }
 
+// Of a row of one part.
+int64_t width_of(const Transform& transform) {
+  if (transform.taken == 0) return transform.columns;
+  return transform.period > 0 ? transform.columns / transform.period * transform.taken
+                              : transform.taken;
+}
+
 Result<Tensor> one(const Tensor& part, const Transform& transform) {
   Result<Tensor> tensor = part;
   if (transform.heads_first) tensor = tokens_first(*tensor);
@@ -156,20 +164,21 @@ size_t rows_of(const Tensor& tensor) {
   return tensor.shape().empty() ? 1 : static_cast<size_t>(tensor.shape()[0]);
 }
 
-bool same_but_first(const Shape& a, const Shape& b) {
-  return !a.empty() && a.size() == b.size() && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
+// [1, 7, 16] and [14, 16] have rows of the same width, and the one's go into the other's twice.
+bool may_repeat(const Tensor& smaller, const Tensor& larger) {
+  return !smaller.shape().empty() && !larger.shape().empty() && smaller.elements() > 0 &&
+         smaller.shape().back() == larger.shape().back() &&
+         larger.elements() % smaller.elements() == 0;
 }
 
 // The smaller as [times, …] with a stride of 0.
 bool repeat(Tensor& smaller, const Tensor& larger) {
-  if (!same_but_first(smaller.shape(), larger.shape()) || rows_of(smaller) == 0 ||
-      rows_of(larger) % rows_of(smaller) != 0)
-    return false;
+  if (!may_repeat(smaller, larger)) return false;
   auto tensor = in_row_major_order(smaller);
   if (!tensor) return false;
   Shape shape = tensor->shape();
   Strides strides = tensor->strides();
-  shape.insert(shape.begin(), static_cast<int64_t>(rows_of(larger) / rows_of(smaller)));
+  shape.insert(shape.begin(), static_cast<int64_t>(larger.elements() / smaller.elements()));
   strides.insert(strides.begin(), 0);
   auto repeated = restrided(*tensor, std::move(shape), std::move(strides), 0);
   if (!repeated) return false;
@@ -178,11 +187,12 @@ bool repeat(Tensor& smaller, const Tensor& larger) {
 }
 
 // Cuts the larger tensor into stretches of rows, as many as the smaller has rows, and keeps the last
-// row of each.
+// row of each. What ranks gathered may have its rows in pieces, [1, 2, 151]: the wider of the last
+// dimensions is that of a row.
 bool last_rows(Tensor& larger, const Tensor& smaller) {
   if (larger.shape().empty() || smaller.shape().empty()) return false;
-  const auto width = static_cast<size_t>(larger.shape().back());
-  if (width == 0 || smaller.shape().back() != larger.shape().back() || smaller.elements() == 0 ||
+  const auto width = static_cast<size_t>(std::max(larger.shape().back(), smaller.shape().back()));
+  if (width == 0 || smaller.elements() == 0 || smaller.elements() % width != 0 ||
       larger.elements() % smaller.elements() != 0)
     return false;
   auto tensor = in_row_major_order(larger);
@@ -194,6 +204,56 @@ bool last_rows(Tensor& larger, const Tensor& smaller) {
   if (!picked) return false;
   larger = std::move(*picked);
   return true;
+}
+
+// Whether the first dimensions multiply to so many rows.
+bool has_rows(const Tensor& tensor, size_t rows) {
+  size_t so_far = 1;
+  for (const int64_t size : tensor.shape()) {
+    if (so_far == rows) break;
+    so_far *= static_cast<size_t>(size);
+  }
+  return so_far == rows;
+}
+
+// Some of a tensor's `count` rows, in another order. False where it cannot be.
+bool pick_rows(Tensor& tensor, size_t count, const std::vector<uint32_t>& rows) {
+  if (rows.empty()) return true;
+  const size_t width = tensor.elements() / count;
+  const size_t row_bytes = width * size_bytes(tensor.dtype());
+  auto file =
+      MappedFile::temporary(rows.size() * row_bytes, [&](std::span<std::byte> out) -> Result<void> {
+        for (size_t i = 0; i < rows.size(); ++i)
+          gather(tensor.view(), rows[i] * width, width, out.data() + i * row_bytes);
+        return {};
+      });
+  if (!file) return false;
+  auto picked =
+      Tensor::contiguous(*file, (*file)->bytes(), tensor.dtype(),
+                         {static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)});
+  if (!picked) return false;
+  tensor = std::move(*picked);
+  return true;
+}
+
+// The rows of both sides that correspond. A side that has only the last row of each sequence goes
+// with those of the other.
+bool fit_rows(Tensor& golden, const RowChoice& golden_rows, Tensor& actual,
+              const RowChoice& actual_rows) {
+  // As wide as the other, so that a shape which can be cut in two ways is cut in the right one.
+  const auto same_width = [&](size_t golden_count, size_t actual_count) {
+    return golden_count > 0 && actual_count > 0 && has_rows(golden, golden_count) &&
+           has_rows(actual, actual_count) &&
+           golden.elements() / golden_count == actual.elements() / actual_count;
+  };
+  if (same_width(golden_rows.count, actual_rows.count))
+    return pick_rows(golden, golden_rows.count, golden_rows.rows) &&
+           pick_rows(actual, actual_rows.count, actual_rows.rows);
+  if (same_width(golden_rows.count, actual_rows.last.size()))
+    return pick_rows(golden, golden_rows.count, golden_rows.last);
+  if (same_width(golden_rows.last.size(), actual_rows.count))
+    return pick_rows(actual, actual_rows.count, actual_rows.last);
+  return false;
 }
 
 }  // namespace
@@ -209,7 +269,7 @@ Result<Tensor> transformed(std::span<const Tensor> parts, const Transform& trans
   if (ready.size() == 1) return std::move(ready.front());
   switch (transform.join) {
     case Join::kColumns:
-      return side_by_side(ready, transform.taken > 0 ? transform.taken : transform.columns);
+      return side_by_side(ready, width_of(transform));
     case Join::kSum:
       return sum(ready);
     case Join::kNone:
@@ -260,7 +320,15 @@ Result<Tensor> dequantised(std::span<const Tensor> parts) {
   return Tensor::contiguous(*file, (*file)->bytes(), DType::kFloat32, weight.shape());
 }
 
-std::string fit(Tensor& golden, Tensor& actual, Fit how) {
+std::string fit(Tensor& golden, Tensor& actual, Fit how, const RowChoice* golden_rows,
+                const RowChoice* actual_rows) {
+  if (golden_rows != nullptr && actual_rows != nullptr) {
+    // What holds for all sequences is first given to each of them.
+    if (how == Fit::kRepeat && !has_rows(golden, golden_rows->count)) repeat(golden, actual);
+    if (how == Fit::kRepeat && !has_rows(actual, actual_rows->count)) repeat(actual, golden);
+    if (fit_rows(golden, *golden_rows, actual, *actual_rows))
+      return "the rows that correspond are compared.";
+  }
   if (golden.elements() == actual.elements() || how == Fit::kNone) return {};
   const bool golden_smaller = golden.elements() < actual.elements();
   Tensor& smaller = golden_smaller ? golden : actual;

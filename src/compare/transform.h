@@ -28,7 +28,10 @@ Result<Tensor> transformed(std::span<const Tensor> parts, const match::Transform
 Result<Tensor> dequantised(std::span<const Tensor> parts);
 
 // Where the sides differ in rows, makes them equal as far as `how` allows, and says what was done;
-// empty where nothing was, or nothing could be.
-std::string fit(Tensor& golden, Tensor& actual, match::Fit how);
+// empty where nothing was, or nothing could be. Where both sides have a choice of rows, tensors with
+// a row for each token are cut to these.
+std::string fit(Tensor& golden, Tensor& actual, match::Fit how,
+                const match::RowChoice* golden_rows = nullptr,
+                const match::RowChoice* actual_rows = nullptr);
 
 }  // namespace ait::compare

@@ -11,6 +11,7 @@
 #include "match/fed.h"
 #include "match/match_problem.h"
 #include "match/plan.h"
+#include "match/rows.h"
 #include "match/same_ranks.h"
 #include "match/segment_match.h"
 
@@ -96,6 +97,11 @@ class Automatic {
     mark_other_tokens(feeding_, !options_.token_map.empty(), *alignment);
     if (places && golden_->ranks.size() != actual_->ranks.size())
       keep_to_ranks(*golden_, *actual_, places->ranks, *alignment);
+    for (Step& step : alignment->steps) {
+      const RowPair rows = rows_of(step).value_or(RowPair{});
+      step.golden.rows = rows.golden;
+      step.actual.rows = rows.actual;
+    }
 
     std::map<std::pair<size_t, size_t>, std::vector<const Step*>> groups;
     for (const Step& step : alignment->steps)
@@ -199,10 +205,69 @@ class Automatic {
     Tokens actual = actual_seen.tokens;
     if (golden.count == 0 && may_have(golden_seen.shapes, actual)) golden = actual;
     if (actual.count == 0 && may_have(actual_seen.shapes, golden)) actual = golden;
+    const std::optional<RowPair> rows = rows_of(step);
+    if (rows && rows->golden) {
+      golden.choice = rows->golden;
+      actual.choice = rows->actual;
+      golden.sequences = actual.sequences = rows->golden->last.size();
+      return {golden, actual};
+    }
     if (golden.count == actual.count)
       golden.sequences = actual.sequences = std::max(golden.sequences, actual.sequences);
     golden.looked_at = actual.looked_at = std::min(golden.count, actual.count);
+    const Tokens& smaller = golden.count < actual.count ? golden : actual;
+    golden.length = actual.length = smaller.count / std::max<size_t>(smaller.sequences, 1);
+    // Rows of which nobody knows which go together tell nothing.
+    if (golden.count != actual.count && !rows) golden.count = actual.count = 0;
     return {golden, actual};
+  }
+
+  // Which rows of the two sides are the same tokens in a step; see find_rows. Where nothing asks for
+  // it, or nothing was recorded that could tell it, row i is row i.
+  std::optional<RowPair> rows_of(const Step& step) {
+    const auto key =
+        std::tuple(step.golden.program, step.golden.round, step.actual.program, step.actual.round);
+    const auto known = rows_.find(key);
+    if (known != rows_.end()) return known->second;
+    const Tokens& golden = seen_in(golden_side_, step.golden).tokens;
+    const Tokens& actual = seen_in(actual_side_, step.actual).tokens;
+    const size_t sequences = std::max(golden.sequences, actual.sequences);
+    const bool is_open =
+        golden.count != actual.count || (sequences > 1 && sequences < golden.count);
+    std::optional<RowPair> found = RowPair{};
+    if (is_open && golden.count > 0 && actual.count > 0 && golden_->graphs.empty() &&
+        actual_->graphs.empty()) {
+      const RowsSide golden_rows = rows_side(golden_side_, step.golden, golden);
+      const RowsSide actual_rows = rows_side(actual_side_, step.actual, actual);
+      if (!golden_rows.tables.empty() && !actual_rows.tables.empty())
+        found = find_rows(golden_rows, actual_rows, sequences_);
+      if (sequences_.empty() && found && found->golden) sequences_ = found->sequences;
+    }
+    return rows_[key] = found;
+  }
+
+  // Tensors from before the first layer, which hold what tokens are, and where they stand.
+  static RowsSide rows_side(const RunSide& side, const SideStep& step, const Tokens& tokens) {
+    constexpr size_t kEnough = 6;
+    RowsSide out{tokens, side.recording.traits.batch == capture::Traits::Batch::kPacked, {}};
+    const Program& program = side.programs[step.program];
+    const auto read = [&](const Segment& segment, bool inputs) {
+      for (const Value& value : values_of(side.recording, segment)) {
+        const uint32_t operation = segment.operation_at(value.position);
+        const auto round = round_of(side, step, operation);
+        const uint32_t slot = slot_of(side.recording, segment, value);
+        const bool comes_first =
+            program.layers.empty() || operation < program.layers[0].operations[0];
+        if (value.is_output() == inputs || (!inputs && (!comes_first || !value.is_leaf)) ||
+            !round || !side.recording.has(0, *round, slot) || out.tables.size() == kEnough)
+          continue;
+        RowTable table = read_table(side.recording.record(0, *round, slot), tokens);
+        if (!table.empty()) out.tables.push_back(std::move(table));
+      }
+    };
+    read(program.outside, false);
+    if (!program.layers.empty()) read(program.layers[0], true);
+    return out;
   }
 
   Evidence weigh_segments(const Step& step, const Segment& golden,
@@ -396,6 +461,7 @@ class Automatic {
         evidence.push_back(weigh_segments(*step, *segments[at].first, golden_values,
                                           *segments[at].second, actual_values));
         places.push_back("token " + step->token + place_of(*segments[at].second));
+        evidence.back().layer = at;
       }
     }
     if (std::any_of(evidence.begin(), evidence.end(),
@@ -529,6 +595,8 @@ class Automatic {
   bool golden_has_outputs_;
   bool actual_has_outputs_;
   std::map<std::tuple<bool, size_t, size_t>, Seen> seen_;
+  std::map<std::tuple<size_t, size_t, size_t, size_t>, std::optional<RowPair>> rows_;
+  std::vector<std::pair<uint32_t, uint32_t>> sequences_;  // golden's and mine, as the prompt told
   std::vector<std::string> notes_;
   std::vector<WeighedTensor> weighed_;
 };

@@ -4,20 +4,27 @@
 #include <set>
 #include <utility>
 
+#include "match/layers.h"
+
 namespace ait::match {
 namespace {
 
 using capture::Direction;
 using capture::Operation;
 using capture::OpKind;
+using capture::Recording;
+using Types = capture::Traits::Types;
 
 constexpr uint32_t kNone = ~uint32_t{0};
+
+// Of two operations that hold others, so many have to correspond: a single one says little.
+constexpr size_t kFewestInside = 2;
 
 // Kinds of work that both sides do. No module corresponds to a cache, to quantising or to moving
 // data.
 constexpr OpKind kKinds[] = {OpKind::kEmbedding,  OpKind::kNorm,      OpKind::kLinear,
                              OpKind::kActivation, OpKind::kAttention, OpKind::kAdd,
-                             OpKind::kMultiply,   OpKind::kRotary};
+                             OpKind::kMultiply};
 
 // The value that is this tensor of the operation at a position; kNone where there is none.
 uint32_t find_value(const SegmentSide& side, uint32_t position, Direction direction,
@@ -29,12 +36,50 @@ uint32_t find_value(const SegmentSide& side, uint32_t position, Direction direct
   return kNone;
 }
 
+// Looking up rows of a table is an embedding where what it is part of is one.
+bool does(const SegmentSide& side, const Value& value, OpKind kind) {
+  if (value.kind == kind) return true;
+  const uint32_t parent = side.operation_of(value).parent;
+  return kind == OpKind::kEmbedding && value.kind == OpKind::kMove &&
+         parent != capture::kNoOperation && side.recording.operations[parent].kind == kind;
+}
+
+// Whether a module is a projection that consists of others: one with an adapter beside it.
+bool is_adapted(const Recording& recording, uint32_t operation) {
+  return recording.traits.types == Types::kModules &&
+         recording.operations[operation].kind == OpKind::kLinear && !is_leaf(recording, operation);
+}
+
+bool lies_in_adapted(const Recording& recording, uint32_t operation) {
+  for (uint32_t above = recording.operations[operation].parent; above != capture::kNoOperation;
+       above = recording.operations[above].parent)
+    if (is_adapted(recording, above)) return true;
+  return false;
+}
+
+// Whether an activation of a library multiplies, too: what comes before it is a projection twice as
+// wide as it, the gate and what is gated. No module does the work of both.
+bool multiplies(const SegmentSide& side, uint32_t value, std::span<const Evidence> all,
+                std::vector<Evidence::ValueFacts> Evidence::* facts) {
+  if (side.recording.traits.types == Types::kModules) return false;
+  uint32_t before = value;
+  while (before > 0 && !side.values[before - 1].is_leaf) --before;
+  if (before == 0 || side.values[before - 1].kind != OpKind::kLinear) return false;
+  return std::any_of(all.begin(), all.end(), [&](const Evidence& evidence) {
+    const size_t columns = (evidence.*facts)[value].columns;
+    return columns > 0 && (evidence.*facts)[before - 1].columns == 2 * columns;
+  });
+}
+
 // First outputs of the leaves that do this kind of work.
 std::vector<uint32_t> workers(const SegmentSide& side, OpKind kind) {
   std::vector<uint32_t> out;
   for (uint32_t i = 0; i < side.values.size(); ++i) {
     const Value& value = side.values[i];
-    if (value.kind == kind && value.is_leaf && value.is_output() && value.index == 0)
+    const uint32_t operation = side.segment.operation_at(value.position);
+    const bool is_whole = value.is_leaf || is_adapted(side.recording, operation);
+    if (is_whole && value.is_output() && value.index == 0 && does(side, value, kind) &&
+        !lies_in_adapted(side.recording, operation))
       out.push_back(i);
   }
   return out;
@@ -56,27 +101,63 @@ uint32_t first_input_producer(const SegmentSide& side, uint32_t position) {
   return kNone;
 }
 
-// The first output of the innermost operation that holds at least half of the segment: a layer, or
-// a model of one layer.
-uint32_t trunk_output(const SegmentSide& side) {
+// Whether an operation has a twin: another one of its size and parent. Layers have, unless there is
+// only one.
+bool has_twin(const Recording& recording, uint32_t operation) {
+  const Operation& one = recording.operations[operation];
+  for (uint32_t other = 0; other < recording.operations.size(); ++other)
+    if (other != operation && recording.operations[other].parent == one.parent &&
+        recording.operations[other].end - other == one.end - operation)
+      return true;
+  return false;
+}
+
+// Whether a norm may add a residual before it works: it reads more than a tensor and its weights, or
+// puts out the sum, too. What it reads first is not what golden's norm works on, then.
+bool adds_first(const Operation& norm) {
+  const bool has_bias = norm.type.find("LayerNorm") != std::string::npos;
+  return norm.outputs.size() > 1 || norm.inputs.size() > (has_bias ? 3u : 2u);
+}
+
+// The first output of the layer: of the operation that holds all of the segment and has a twin, or,
+// in a model of one layer, of the innermost one that holds half of it, and a norm and an activation.
+// Half alone says nothing: the attention of a layer may hold more than all the rest.
+uint32_t layer_output(const SegmentSide& side) {
+  const Recording& recording = side.recording;
   const std::vector<uint32_t>& operations = side.segment.operations;
-  uint32_t trunk = kNone;
+  uint32_t layer = kNone;
   for (uint32_t i = 0; i < operations.size(); ++i) {
-    const uint32_t end = side.recording.operations[operations[i]].end;
-    const auto inside = static_cast<size_t>(
-        std::count_if(operations.begin(), operations.end(),
-                      [&](uint32_t other) { return other >= operations[i] && other < end; }));
-    if (inside > 1 && 2 * inside >= operations.size()) trunk = i;
+    const uint32_t end = recording.operations[operations[i]].end;
+    size_t inside = 0;
+    bool has_norm = false;
+    bool has_activation = false;
+    for (const uint32_t other : operations) {
+      if (other < operations[i] || other >= end) continue;
+      ++inside;
+      has_norm |= recording.operations[other].kind == OpKind::kNorm;
+      has_activation |= recording.operations[other].kind == OpKind::kActivation;
+    }
+    if (inside < 2 || 2 * inside < operations.size()) continue;
+    if (has_norm && has_activation) layer = i;
+    if (inside == operations.size() && has_twin(recording, operations[i])) {
+      layer = i;
+      break;
+    }
   }
-  return find_value(side, trunk, Direction::kOutput, 0);
+  return layer == kNone ? kNone : find_value(side, layer, Direction::kOutput, 0);
 }
 
 class TypePairing {
  public:
   TypePairing(const MatchProblem& problem, std::span<const Match> matches) : problem_(problem) {
     for (const Match& match : matches) {
-      golden_used_.insert(match.golden);
+      // What moves the result of a work does not do it: the work is still to be found.
+      const Value& golden = problem_.golden.values[match.golden];
+      const bool is_moved = golden.is_leaf && golden.is_output() &&
+                            problem_.actual.values[match.actual].kind != golden.kind;
+      if (!is_moved) golden_used_.insert(match.golden);
       actual_used_.insert(match.actual);
+      found_.emplace_back(match.golden, match.actual);
       const bool is_whole =
           match.form.golden.taken == 0 && match.form.actual.taken == 0 && !match.golden_too;
       if (is_whole) settled_.emplace_back(match.golden, match.actual);
@@ -87,11 +168,22 @@ class TypePairing {
     for (const TypeMapping& line : problem_.mappings)
       pair_in_order(problem_.golden_values_of(line), problem_.actual_values_of(line),
                     "the mapping file says so, and the order fits", &line);
-    for (const OpKind kind : kKinds)
-      pair_in_order(workers(problem_.golden, kind), workers(problem_.actual, kind),
-                    "types and order fit");
+    for (const OpKind kind : kKinds) {
+      auto goldens = workers(problem_.golden, kind);
+      auto actuals = workers(problem_.actual, kind);
+      if (kind == OpKind::kActivation) {
+        std::erase_if(goldens, [&](uint32_t value) {
+          return multiplies(problem_.golden, value, problem_.evidence, &Evidence::golden);
+        });
+        std::erase_if(actuals, [&](uint32_t value) {
+          return multiplies(problem_.actual, value, problem_.evidence, &Evidence::actual);
+        });
+      }
+      pair_in_order(goldens, actuals, "types and order fit");
+    }
     pair_by_flow();
     pair_trunks();
+    pair_by_contents();
     return std::move(pairs_);
   }
 
@@ -142,10 +234,71 @@ class TypePairing {
 
   void pair_stretch(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals,
                     const std::string& why, bool whatever_size) {
-    if (goldens.size() != actuals.size()) return;
-    for (size_t i = 0; i < goldens.size(); ++i)
-      if (!whatever_size && !sizes_fit(goldens[i], actuals[i])) return;
+    bool fits = goldens.size() == actuals.size();
+    for (size_t i = 0; fits && i < goldens.size(); ++i)
+      fits = whatever_size || sizes_fit(goldens[i], actuals[i]);
+    if (!fits && !whatever_size) pair_by_sizes(goldens, actuals);
+    if (!fits) return;
     for (size_t i = 0; i < goldens.size(); ++i) add(goldens[i], actuals[i], why);
+  }
+
+  // Where one side has several as one, the sizes may still tell which are single on both:
+  //
+  //     golden   64  32  32  64  96  96  64
+  //     my side  128         64  192     64      the only way to cut both into equal sums
+  void pair_by_sizes(const std::vector<uint32_t>& goldens, const std::vector<uint32_t>& actuals) {
+    constexpr size_t kMost = 32;      // of either side: in a layer there are ten
+    constexpr size_t kMostAsOne = 4;  // queries, keys, values and a gate
+    const size_t golden_count = goldens.size();
+    const size_t actual_count = actuals.size();
+    if (golden_count > kMost || actual_count > kMost) return;
+    const auto sum = [&](const std::vector<uint32_t>& list, size_t first, size_t last,
+                         std::vector<Evidence::ValueFacts> Evidence::* facts) {
+      size_t total = 0;
+      for (size_t i = first; i < last; ++i) {
+        const size_t columns = columns_of(list[i], facts);
+        if (columns == 0) return size_t{0};
+        total += columns;
+      }
+      return total;
+    };
+    // [g][a]: in how many ways, up to 2, all from these on can be cut; and how the first cut is.
+    struct Cut {
+      size_t ways = 0;
+      size_t golden = 0;
+      size_t actual = 0;
+    };
+    std::vector<std::vector<Cut>> cuts(golden_count + 1, std::vector<Cut>(actual_count + 1));
+    cuts[golden_count][actual_count].ways = 1;
+    for (size_t g = golden_count; g-- > 0;) {
+      for (size_t a = actual_count; a-- > 0;) {
+        Cut& cut = cuts[g][a];
+        for (size_t n = 1; n <= kMostAsOne && g + n <= golden_count; ++n) {
+          for (size_t m = 1; m <= (n == 1 ? kMostAsOne : 1) && a + m <= actual_count; ++m) {
+            const Cut& rest = cuts[g + n][a + m];
+            if (rest.ways == 0 || !widths_fit(sum(goldens, g, g + n, &Evidence::golden),
+                                              sum(actuals, a, a + m, &Evidence::actual)))
+              continue;
+            cut = {std::min<size_t>(cut.ways + rest.ways, 2), n, m};
+          }
+        }
+      }
+    }
+    if (cuts[0][0].ways != 1) return;
+    for (size_t g = 0, a = 0; g < golden_count;) {
+      const Cut cut = cuts[g][a];
+      if (cut.golden == 1 && cut.actual == 1)
+        add(goldens[g], actuals[a], "types, order and sizes fit");
+      g += cut.golden;
+      a += cut.actual;
+    }
+  }
+
+  // Columns of shards add up to those of a whole.
+  bool widths_fit(size_t golden, size_t actual) const {
+    return golden != 0 && actual != 0 &&
+           (golden == actual || golden == actual * problem_.actual.recording.ranks.size() ||
+            actual == golden * problem_.golden.recording.ranks.size());
   }
 
   // What feeds an operation is what goes into the module that the operation corresponds to. Pairs
@@ -158,6 +311,7 @@ class TypePairing {
       const bool is_work =
           a.kind == OpKind::kLinear || a.kind == OpKind::kNorm || a.kind == OpKind::kActivation;
       if (!is_work || g.kind != a.kind || !g.is_output() || !g.is_leaf || !a.is_leaf) continue;
+      if (a.kind == OpKind::kNorm && adds_first(problem_.actual.operation_of(a))) continue;
       const uint32_t input = find_value(problem_.golden, g.position, Direction::kInput, 0);
       const uint32_t producer = first_input_producer(problem_.actual, a.position);
       // A quantised operation reads integers, which are nothing that golden has.
@@ -169,11 +323,56 @@ class TypePairing {
     }
   }
 
+  // Operations that hold others go together where what one holds corresponds to what the other
+  // holds, and to nothing outside of it.
+  void pair_by_contents() {
+    const auto operation = [](const SegmentSide& side, uint32_t value) {
+      return side.segment.operation_at(side.values[value].position);
+    };
+    const auto holds = [](const Recording& recording, uint32_t outer, uint32_t inner) {
+      return inner > outer && inner < recording.operations[outer].end;
+    };
+    const Recording& golden = problem_.golden.recording;
+    const Recording& actual = problem_.actual.recording;
+    for (uint32_t a = 0; a < problem_.actual.values.size(); ++a) {
+      const Value& value = problem_.actual.values[a];
+      if (value.is_leaf || !value.is_output() || value.index != 0 || actual_used_.contains(a))
+        continue;
+      // The innermost golden operation that holds all that corresponds to something in mine.
+      uint32_t holder = kNone;
+      size_t inside = 0;
+      for (const auto& [g, found] : found_) {
+        if (!holds(actual, operation(problem_.actual, a), operation(problem_.actual, found)))
+          continue;
+        const uint32_t member = operation(problem_.golden, g);
+        if (inside++ == 0) holder = golden.operations[member].parent;
+        while (holder != capture::kNoOperation && !holds(golden, holder, member))
+          holder = golden.operations[holder].parent;
+      }
+      if (inside < kFewestInside || holder == kNone || holder == capture::kNoOperation) continue;
+      const bool is_mutual = std::all_of(found_.begin(), found_.end(), [&](const auto& pair) {
+        return !holds(golden, holder, operation(problem_.golden, pair.first)) ||
+               holds(actual, operation(problem_.actual, a),
+                     operation(problem_.actual, pair.second));
+      });
+      const uint32_t g = output_of(problem_.golden, holder);
+      if (is_mutual && is_free(g, a)) add(g, a, "they hold what corresponds to each other");
+    }
+  }
+
+  // The first output of an operation; kNone where it is not in the segment, or has none.
+  static uint32_t output_of(const SegmentSide& side, uint32_t operation) {
+    for (uint32_t i = 0; i < side.values.size(); ++i)
+      if (side.values[i].is_output() && side.values[i].index == 0 &&
+          side.segment.operation_at(side.values[i].position) == operation)
+        return i;
+    return kNone;
+  }
+
   void pair_trunks() {
-    const uint32_t golden = trunk_output(problem_.golden);
-    const uint32_t actual = trunk_output(problem_.actual);
-    if (is_free(golden, actual))
-      add(golden, actual, "both are the output of what holds most of the layer");
+    const uint32_t golden = layer_output(problem_.golden);
+    const uint32_t actual = layer_output(problem_.actual);
+    if (is_free(golden, actual)) add(golden, actual, "both are what the layer puts out");
   }
 
   bool is_free(uint32_t golden, uint32_t actual) const {
@@ -181,12 +380,10 @@ class TypePairing {
            !actual_used_.contains(actual) && sizes_fit(golden, actual);
   }
 
-  // Columns of shards add up to those of a whole.
   bool sizes_fit(uint32_t golden, uint32_t actual) const {
     const size_t g = columns_of(golden, &Evidence::golden);
     const size_t a = columns_of(actual, &Evidence::actual);
-    return g == 0 || a == 0 || g == a || g == a * problem_.actual.recording.ranks.size() ||
-           a == g * problem_.golden.recording.ranks.size();
+    return g == 0 || a == 0 || widths_fit(g, a);
   }
 
   // The most that any evidence saw; 0 where none did.
@@ -207,6 +404,7 @@ class TypePairing {
     golden_used_.insert(golden);
     actual_used_.insert(actual);
     settled_.emplace_back(golden, actual);
+    found_.emplace_back(golden, actual);
     pairs_.push_back({golden, actual, why});
   }
 
@@ -214,6 +412,7 @@ class TypePairing {
   std::set<uint32_t> golden_used_;
   std::set<uint32_t> actual_used_;
   std::vector<std::pair<uint32_t, uint32_t>> settled_;  // whole values, golden and mine
+  std::vector<std::pair<uint32_t, uint32_t>> found_;    // these, and parts of values
   std::vector<TypedPair> pairs_;
 };
 

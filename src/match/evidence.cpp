@@ -26,17 +26,19 @@ std::vector<Readings> read_all(const SegmentRound& from) {
     const auto round = from.round_of(from.side.segment.operation_at(values[i].position));
     if (!round) return;
     const uint32_t slot = slot_of(recording, from.side.segment, values[i]);
-    std::vector<Sample> ranks;
-    std::optional<Sample> heads_first;
+    std::vector<std::vector<Sample>> layouts;
     for (size_t rank = 0; rank < recording.ranks.size(); ++rank) {
       if (!recording.has(rank, *round, slot)) return;  // shards make sense only together
-      const auto record = recording.record(rank, *round, slot);
-      auto sample = read_sample(record, from.tokens);
-      if (sample) ranks.push_back(std::move(*sample));
-      if (rank == 0) heads_first = read_sample(record, from.tokens, true);
+      for (Sample& sample : read_samples(recording.record(rank, *round, slot), from.tokens)) {
+        const auto same = std::find_if(layouts.begin(), layouts.end(), [&](const auto& ranks) {
+          return ranks[0].same_layout(sample);
+        });
+        (same == layouts.end() ? layouts.emplace_back() : *same).push_back(std::move(sample));
+      }
     }
-    if (ranks.size() != recording.ranks.size()) ranks.clear();
-    out[i] = readings_of(std::move(ranks), std::move(heads_first));
+    std::erase_if(layouts,
+                  [&](const auto& ranks) { return ranks.size() != recording.ranks.size(); });
+    out[i] = readings_of(std::move(layouts));
   });
   return out;
 }
@@ -160,7 +162,7 @@ Evidence weigh(const SegmentRound& golden, const SegmentRound& actual) {
   find_kin(golden_readings, out.golden_kin);
   find_kin(actual_readings, out.actual_kin);
   // Another batch of the same input has as many rows again.
-  if (golden.tokens.count != actual.tokens.count)
+  if (golden.tokens.count != actual.tokens.count && !golden.tokens.choice)
     for (Evidence::PairFacts& facts : out.pairs)
       for (auto* form : {&facts.whole, &facts.part})
         if (*form && (*form)->fit == Fit::kNone) (*form)->fit = Fit::kRepeat;

@@ -101,6 +101,7 @@ struct Evidence {
         golden_kin(golden_values),
         actual_kin(actual_values) {}
 
+  std::optional<size_t> layer;  // which of the segments it is of
   std::vector<ValueFacts> golden;
   std::vector<ValueFacts> actual;
   Band band;                     // golden values and mine

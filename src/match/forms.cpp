@@ -54,43 +54,58 @@ Transform take_columns(Transform from, size_t width, size_t first, size_t taken,
   return from;
 }
 
-// As columns of one tensor: k_proj at columns 64 to 95 of a fused projection.
-std::optional<Part> find_in_tensor(const Reading& narrow, const Reading& wide) {
-  const size_t taken = narrow.sample.columns;
-  if (wide.ranks == RankUse::kAll || !may_hold(wide.sample.columns, taken)) return std::nullopt;
-  const auto first = find_columns(narrow.sample, 0, taken, wide.sample);
-  if (!first) return std::nullopt;
-  return Part{&narrow,
-              take_columns(wide.transform, wide.sample.columns, *first, taken, Join::kNone),
-              wide.ranks, distance(narrow.sample, 0, wide.sample, *first, taken)};
+// In how many pieces a part may lie: one, or as many as there are heads, each beside the same
+// head's other parts. A piece has to be wide enough to be recognised.
+std::vector<size_t> piece_counts(size_t narrow, size_t wide) {
+  constexpr size_t kMostPieces = 128;
+  constexpr size_t kNarrowestPiece = 8;
+  std::vector<size_t> out;
+  for (size_t count = 1; count <= std::min(kMostPieces, narrow / kNarrowestPiece); ++count)
+    if (narrow % count == 0 && wide % count == 0) out.push_back(count);
+  return out;
 }
 
-// As the same columns of each shard, one shard after the other: half of k_proj's heads at columns
-// 32 to 47 of rank 0's fused projection, the other half there on rank 1.
-std::optional<Part> find_in_shards(const Reading& narrow, const std::vector<Sample>& shards) {
-  const size_t count = shards.size();
-  if (count == 0 || narrow.sample.columns % count != 0) return std::nullopt;
-  const size_t taken = narrow.sample.columns / count;
-  const size_t width = shards[0].columns;
+// The narrow columns, in equal pieces, at the same place of each of as many stretches of the wide
+// tensor, or of each shard one after the other: half of k_proj's heads at columns 32 to 47 of rank
+// 0's fused projection, the other half there on rank 1.
+std::optional<Part> find_pieces(const Reading& narrow, std::span<const Sample> wide, Join join,
+                                RankUse ranks, const Transform& read_as) {
+  if (wide.empty() || narrow.sample.columns % wide.size() != 0) return std::nullopt;
+  const size_t taken = narrow.sample.columns / wide.size();
+  const size_t width = wide[0].columns;
   if (!may_hold(width, taken)) return std::nullopt;
-  const auto first = find_columns(narrow.sample, 0, taken, shards[0]);
-  if (!first) return std::nullopt;
-  Part part{&narrow, take_columns({}, width, *first, taken, Join::kColumns), RankUse::kAll, {0, 0}};
-  for (size_t i = 0; i < count; ++i)
-    add_piece(part.distance, distance(narrow.sample, i * taken, shards[i], *first, taken));
-  return part;
+  for (const size_t pieces : piece_counts(taken, width)) {
+    const size_t piece = taken / pieces;
+    const size_t period = width / pieces;
+    const auto first = find_columns(narrow.sample, 0, piece, wide[0], period);
+    if (!first) continue;
+    Part part{&narrow, take_columns(read_as, width, *first, piece, join), ranks, {0, 0}};
+    if (pieces > 1) part.wide.period = static_cast<int64_t>(period);
+    for (size_t i = 0; i < wide.size() * pieces && part.distance.value <= kPartDistance; ++i)
+      add_piece(part.distance, distance(narrow.sample, i * piece, wide[i / pieces],
+                                        *first + i % pieces * period, piece));
+    if (part.distance.value <= kPartDistance && part.distance.agrees()) return part;
+  }
+  return std::nullopt;
 }
 
 // All places of `wide` that hold some reading of `narrow`.
 std::vector<Part> find_parts(const Readings& narrow, const Readings& wide) {
   std::vector<Part> parts;
   const auto add = [&](std::optional<Part> part) {
-    if (part && part->distance.value <= kPartDistance && part->distance.agrees())
-      parts.push_back(*part);
+    if (part) parts.push_back(*part);
+  };
+  // The usual reading, and others with the same rows: what else a shape may mean is for wholes.
+  const auto is_plain = [](const Readings& of, const Reading& way) {
+    return way.sample.last_only == of.ways[0].sample.last_only && !way.sample.once;
   };
   for (const Reading& narrow_way : narrow.ways) {
-    for (const Reading& wide_way : wide.ways) add(find_in_tensor(narrow_way, wide_way));
-    add(find_in_shards(narrow_way, wide.shards));
+    if (!is_plain(narrow, narrow_way)) continue;
+    for (const Reading& wide_way : wide.ways)
+      if (wide_way.ranks != RankUse::kAll && is_plain(wide, wide_way))
+        add(find_pieces(narrow_way, {&wide_way.sample, 1}, Join::kNone, wide_way.ranks,
+                        wide_way.transform));
+    add(find_pieces(narrow_way, wide.shards, Join::kColumns, RankUse::kAll, {}));
   }
   return parts;
 }
@@ -101,8 +116,10 @@ std::optional<Form> whole_form(const Readings& golden, const Readings& actual) {
   std::optional<Form> best;
   for (const Reading& g : golden.ways) {
     for (const Reading& a : actual.ways) {
-      if (g.sample.columns != a.sample.columns) continue;
-      const Fit fit = g.sample.last_only == a.sample.last_only ? Fit::kNone : Fit::kLastRows;
+      const bool one_has_lasts = g.sample.last_only != a.sample.last_only;
+      const bool one_has_once = g.sample.once != a.sample.once;
+      if (g.sample.columns != a.sample.columns || (one_has_lasts && one_has_once)) continue;
+      const Fit fit = one_has_lasts ? Fit::kLastRows : one_has_once ? Fit::kRepeat : Fit::kNone;
       keep_nearer(best,
                   {g.transform, a.transform, g.ranks, a.ranks, fit, distance(g.sample, a.sample)});
     }

@@ -1,5 +1,6 @@
 #include "match/layers.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ait::match {
@@ -85,12 +86,39 @@ std::vector<Series> find_series(const Recording& recording, const std::vector<ui
   return all;
 }
 
+namespace {
+
+// Takes in what stands beside the layers and is about as large as one: the last layer of some graphs
+// is built otherwise, and called otherwise, than the rest.
+void take_in_neighbours(const Recording& recording, const std::vector<uint32_t>& siblings,
+                        Series& layers) {
+  const size_t usual = layers.operations / layers.members.size();
+  const auto is_like = [&](uint32_t sibling) {
+    const size_t size = size_of(recording, sibling);
+    return !is_leaf(recording, sibling) && 4 * size >= 3 * usual && 3 * size <= 4 * usual;
+  };
+  const auto first = std::find(siblings.begin(), siblings.end(), layers.members.front());
+  const auto last = std::find(siblings.begin(), siblings.end(), layers.members.back());
+  if (last + 1 != siblings.end() && is_like(*(last + 1))) {
+    layers.members.push_back(*(last + 1));
+    layers.operations += size_of(recording, layers.members.back());
+  }
+  if (first != siblings.begin() && is_like(*(first - 1))) {
+    layers.members.insert(layers.members.begin(), *(first - 1));
+    layers.operations += size_of(recording, layers.members.front());
+  }
+}
+
+}  // namespace
+
 Series find_layers(const Recording& recording, const std::vector<uint32_t>& tops) {
   Series best;
   const auto keep_largest = [&](const std::vector<uint32_t>& siblings) {
-    for (Series& series : find_series(recording, siblings))
-      if (series.members.size() >= 2 && series.operations > best.operations)
-        best = std::move(series);
+    for (Series& series : find_series(recording, siblings)) {
+      if (series.members.size() < 2 || series.operations <= best.operations) continue;
+      best = std::move(series);
+      take_in_neighbours(recording, siblings, best);
+    }
   };
   size_t everything = 0;
   keep_largest(tops);

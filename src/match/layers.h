@@ -34,7 +34,8 @@ struct Series {
 std::vector<Series> find_series(const capture::Recording& recording,
                                 const std::vector<uint32_t>& siblings);
 
-// The largest series anywhere below these top-level operations. It has no members where nothing
+// The largest series anywhere below these top-level operations, with a neighbour that is about as
+// large as its members. It has no members where nothing
 // repeats, or where what repeats is less than half of everything: two equal blocks inside of a
 // single layer are no layers.
 Series find_layers(const capture::Recording& recording, const std::vector<uint32_t>& tops);

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,9 +42,20 @@ struct Transform {
   bool operator==(const Transform&) const = default;
 };
 
+// Which rows of a side's tensors are compared, where the two sides hold other tokens or hold them in
+// another order: a batch padded to one length against sequences packed without padding.
+struct RowChoice {
+  size_t count = 0;            // rows of a tensor that has one for each token
+  std::vector<uint32_t> rows;  // those that are compared, in order; none: all
+  std::vector<uint32_t> last;  // of each sequence, the row of its last token
+
+  size_t compared() const { return rows.empty() ? count : rows.size(); }
+};
+
 struct Side {
   std::vector<capture::TensorRecord> records;  // none: there is no such side
   Transform transform;
+  std::shared_ptr<const RowChoice> rows;  // null: all, as they lie
   // The records are a quantised weight, its scale and, where it has one, its offset: what is
   // compared is (weight - offset) * scale.
   bool dequantise = false;

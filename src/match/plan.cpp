@@ -84,6 +84,7 @@ struct Plan {
       }
     }
     out.transform = transform;
+    out.rows = step.rows;
     return out;
   }
 

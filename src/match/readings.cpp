@@ -41,34 +41,33 @@ uint64_t content_of_shards(const std::vector<Sample>& ranks) {
 }
 
 // Ranks that hold different things: shards of columns, or partial sums.
-void read_shards(std::vector<Sample> ranks, Readings& out) {
-  out.content = content_of_shards(ranks);
+void read_shards(const std::vector<Sample>& ranks, Readings& out) {
   out.ways.push_back(reading(side_by_side(ranks), RankUse::kAll, Join::kColumns));
   if (!have_same_width(ranks)) return;
   // A row of a shard may be several dimensions: [tokens, heads, size].
-  out.ways.back().transform.columns = static_cast<int64_t>(out.columns);
+  out.ways.back().transform.columns = static_cast<int64_t>(ranks[0].columns);
   out.ways.push_back(reading(sum_of(ranks), RankUse::kAll, Join::kSum));
-  out.shards = std::move(ranks);
 }
 
 }  // namespace
 
-Readings readings_of(std::vector<Sample> ranks, std::optional<Sample> heads_first) {
+Readings readings_of(std::vector<std::vector<Sample>> layouts) {
   Readings out;
-  if (!ranks.empty()) {
-    out.columns = ranks[0].columns;
-    out.is_float = ranks[0].is_float;
-    if (ranks.size() == 1 || are_replicas(ranks)) {
-      out.content = content_of(ranks[0]);
+  for (std::vector<Sample>& ranks : layouts) {
+    const bool is_usual = out.ways.empty();
+    const bool are_shards = ranks.size() > 1 && !are_replicas(ranks);
+    if (is_usual) {
+      out.columns = ranks[0].columns;
+      out.is_float = ranks[0].is_float;
+      out.content = are_shards ? content_of_shards(ranks) : content_of(ranks[0]);
+    }
+    if (are_shards) {
+      read_shards(ranks, out);
+      if (is_usual && have_same_width(ranks)) out.shards = std::move(ranks);
+    } else {
       const RankUse use = ranks.size() == 1 ? RankUse::kOne : RankUse::kEach;
       out.ways.push_back(reading(std::move(ranks[0]), use, Join::kNone));
-    } else {
-      read_shards(std::move(ranks), out);
     }
-  }
-  if (heads_first) {
-    if (out.content == 0) out.content = content_of(*heads_first);
-    out.ways.push_back(reading(std::move(*heads_first), RankUse::kOne, Join::kNone));
   }
   return out;
 }

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "match/pair.h"
@@ -40,8 +39,8 @@ struct Readings {
   bool is_float = true;
 };
 
-// `ranks` are the samples of all ranks or none, `heads_first` is rank 0's tensor read so.
-Readings readings_of(std::vector<Sample> ranks, std::optional<Sample> heads_first);
+// `layouts` are the layouts in which the value can be read, each with a sample of every rank.
+Readings readings_of(std::vector<std::vector<Sample>> layouts);
 
 // Whether two values of the same run hold the same but for rounding, in some reading: a tensor and
 // its cast, partial sums and what adds them up.

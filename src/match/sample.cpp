@@ -15,6 +15,9 @@ namespace {
 // Wider rows than any vocabulary are no rows of tokens.
 constexpr size_t kMaxColumns = size_t{1} << 21;
 
+// A round of so few tokens may have as many as there are ranks, so that a shape can mean either.
+constexpr size_t kMostShards = 8;
+
 // Below this nothing can be told from a stretch of numbers.
 constexpr size_t kFewestElements = 8;
 
@@ -29,6 +32,10 @@ constexpr double kFar = 0.8;
 // Between the two, the cosine must be this many standard deviations (1/sqrt(elements)) above that
 // of unrelated data: once in 10^9.
 constexpr double kDeviations = 6;
+
+// Rows are searched for in as many others, by so much of them as tells tokens apart.
+constexpr size_t kMostTableRows = 8192;
+constexpr size_t kTableColumns = 32;
 
 // Elements compared at each place when a narrow tensor is searched in a wide one.
 constexpr size_t kSearchElements = 32;
@@ -82,16 +89,17 @@ std::vector<float> read_row(const TensorView& view, size_t first, size_t columns
   return {wide.begin(), wide.begin() + static_cast<ptrdiff_t>(columns)};
 }
 
-// A view with the two dimensions before the last exchanged.
-struct Swapped {
+// A view, with the two dimensions before the last exchanged where heads come first.
+struct Arranged {
   Shape shape;
   Strides strides;
   TensorView view;
 
-  explicit Swapped(const TensorView& from)
+  Arranged(const TensorView& from, bool heads_first)
       : shape(from.shape.begin(), from.shape.end()),
         strides(from.strides.begin(), from.strides.end()),
         view(from) {
+    if (!heads_first) return;
     const size_t last = shape.size() - 1;
     std::swap(shape[last - 2], shape[last - 1]);
     std::swap(strides[last - 2], strides[last - 1]);
@@ -100,12 +108,39 @@ struct Swapped {
   }
 };
 
-// [heads, tokens, size], [1, heads, tokens, size] or [batch, heads, tokens, size]
-bool can_have_heads_first(const Shape& shape, const Tokens& tokens) {
+// [heads, rows, size], [1, heads, rows, size] or [batch, heads, rows, size]
+bool can_have_heads_first(const Shape& shape, size_t rows) {
   if (shape.size() < 3 || shape.size() > 4) return false;
   const size_t last = shape.size() - 1;
   const size_t batch = shape.size() == 4 ? static_cast<size_t>(shape[0]) : 1;
-  return shape[last - 2] > 1 && batch * static_cast<size_t>(shape[last - 1]) == tokens.count;
+  return shape[last - 2] > 1 && batch * static_cast<size_t>(shape[last - 1]) == rows;
+}
+
+// Layouts that a shape allows; the rows of their samples are yet to be read.
+std::vector<Sample> layouts_of(const Shape& shape, const Tokens& tokens) {
+  std::vector<Sample> out;
+  const auto add = [&](bool last_only, bool once, bool heads_first) {
+    Sample& sample = out.emplace_back();
+    sample.last_only = last_only;
+    sample.once = once;
+    sample.heads_first = heads_first;
+  };
+  const bool has_lasts = tokens.sequences != tokens.count;
+  const bool has_all = has_rows(shape, tokens.count);
+  if (has_all) add(false, false, false);
+  // [2, 1, 151] of two tokens can be what two shards have of the last one.
+  const bool is_ambiguous = shape.size() == 3 && tokens.count <= kMostShards;
+  if (has_lasts && (!has_all || is_ambiguous) && has_rows(shape, tokens.sequences))
+    add(true, false, false);
+  if (can_have_heads_first(shape, tokens.count))
+    add(false, false, true);
+  else if (has_lasts && can_have_heads_first(shape, tokens.sequences))
+    add(true, false, true);
+  const size_t length = tokens.count / std::max<size_t>(tokens.sequences, 1);
+  if (!has_all && tokens.sequences > 1 && length * tokens.sequences == tokens.count &&
+      has_rows(shape, length))
+    add(false, true, false);
+  return out;
 }
 
 double square(double x) { return x * x; }
@@ -153,15 +188,31 @@ Tokens guess_tokens(std::span<const Shape> shapes, capture::Traits::Batch batch)
 
 bool may_have(std::span<const Shape> shapes, const Tokens& tokens) {
   return tokens.count > 0 && std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
-           return has_rows(shape, tokens.count) || can_have_heads_first(shape, tokens);
+           return has_rows(shape, tokens.count) || can_have_heads_first(shape, tokens.count);
          });
 }
 
 std::vector<size_t> sampled_rows(const Tokens& tokens) {
   if (tokens.count == 0) return {};
-  const size_t last = (tokens.looked_at > 0 ? tokens.looked_at : tokens.count) - 1;
-  const size_t length = (last + 1) / std::max<size_t>(tokens.sequences, 1);
-  return {0, last / 3, 2 * last / 3, length > 0 ? length - 1 : 0, last};
+  const RowChoice* choice = tokens.choice.get();
+  const size_t end = choice != nullptr      ? choice->compared() - 1
+                     : tokens.looked_at > 0 ? tokens.looked_at - 1
+                                            : tokens.count - 1;
+  const size_t whole = (end + 1) / std::max<size_t>(tokens.sequences, 1);
+  const size_t length = std::max<size_t>(tokens.length > 0 ? tokens.length : whole, 1);
+  const auto row = [&](size_t i) {
+    return choice == nullptr || choice->rows.empty() ? i : choice->rows[i];
+  };
+  const auto begins_sequence = [&](size_t i) {
+    if (choice == nullptr) return i % length == 0;
+    return i == 0 ||
+           std::find(choice->last.begin(), choice->last.end(), row(i - 1)) != choice->last.end();
+  };
+  // The first token of a sequence sees itself alone and is not turned: at most one of them counts.
+  const auto inside = [&](size_t i) { return row(begins_sequence(i) && i < end ? i + 1 : i); };
+  const size_t first_last = choice != nullptr ? choice->last.front() : length - 1;
+  const size_t last_last = choice != nullptr ? choice->last.back() : end;
+  return {row(0), inside((end + 2) / 3), inside((2 * end + 2) / 3), first_last, last_last};
 }
 
 bool Sample::informative() const {
@@ -174,7 +225,7 @@ bool Sample::informative() const {
 }
 
 uint64_t Sample::hash() const {
-  uint64_t seed = columns * 2 + (last_only ? 1 : 0);
+  uint64_t seed = columns * 8 + (last_only ? 1 : 0) + (heads_first ? 2 : 0) + (once ? 4 : 0);
   for (const auto& row : rows) {
     const std::string_view bytes(reinterpret_cast<const char*>(row.data()),
                                  row.size() * sizeof(float));
@@ -190,30 +241,43 @@ std::optional<Shape> read_shape(const capture::TensorRecord& record) {
   return tensor->shape();
 }
 
-std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tokens& tokens,
-                                  bool heads_first) {
+std::vector<Sample> read_samples(const capture::TensorRecord& record, const Tokens& tokens) {
   const auto tensor = load(record);
-  if (!tensor || tokens.count == 0) return std::nullopt;
-  Sample sample;
-  sample.is_float = info(tensor->dtype()).kind == DTypeKind::kFloat;
-  sample.heads_first = heads_first;
-  size_t rows = tokens.count;
-  if (heads_first) {
-    if (!can_have_heads_first(tensor->shape(), tokens)) return std::nullopt;
-  } else if (!has_rows(tensor->shape(), rows)) {
-    rows = tokens.sequences;
-    sample.last_only = true;
-    if (rows == tokens.count || !has_rows(tensor->shape(), rows)) return std::nullopt;
+  if (!tensor || tokens.count == 0) return {};
+  std::vector<Sample> out = layouts_of(tensor->shape(), tokens);
+  for (Sample& sample : out) {
+    sample.is_float = info(tensor->dtype()).kind == DTypeKind::kFloat;
+    const size_t rows = sample.last_only ? tokens.sequences
+                        : sample.once    ? tokens.count / tokens.sequences
+                                         : tokens.count;
+    sample.columns = tensor->elements() / rows;
+    if (sample.columns > kMaxColumns) continue;
+    const Arranged arranged(tensor->view(), sample.heads_first);
+    for (const size_t row :
+         sample.last_only ? std::vector<size_t>{0, rows - 1} : sampled_rows(tokens))
+      sample.rows.push_back(read_row(arranged.view, row % rows * sample.columns, sample.columns));
   }
-  sample.columns = tensor->elements() / rows;
-  if (sample.columns > kMaxColumns) return std::nullopt;
-  const std::optional<Swapped> swapped =
-      heads_first ? std::optional<Swapped>(std::in_place, tensor->view()) : std::nullopt;
-  const TensorView view = swapped ? swapped->view : tensor->view();
-  for (const size_t row :
-       sample.last_only ? std::vector<size_t>{0, rows - 1} : sampled_rows(tokens))
-    sample.rows.push_back(read_row(view, row * sample.columns, sample.columns));
-  return sample;
+  std::erase_if(out, [](const Sample& sample) { return sample.columns > kMaxColumns; });
+  return out;
+}
+
+std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tokens& tokens) {
+  for (Sample& sample : read_samples(record, tokens))
+    if (!sample.heads_first && !sample.once) return std::move(sample);
+  return std::nullopt;
+}
+
+RowTable read_table(const capture::TensorRecord& record, const Tokens& tokens) {
+  const auto tensor = load(record);
+  if (!tensor || tokens.count == 0 || tokens.count > kMostTableRows ||
+      info(tensor->dtype()).kind != DTypeKind::kFloat || !has_rows(tensor->shape(), tokens.count))
+    return {};
+  const size_t columns = tensor->elements() / tokens.count;
+  if (columns < kFewestElements) return {};
+  RowTable out;
+  for (size_t row = 0; row < tokens.count; ++row)
+    out.push_back(read_row(tensor->view(), row * columns, std::min(columns, kTableColumns)));
+  return out;
 }
 
 bool Distance::agrees() const {
@@ -252,9 +316,9 @@ Distance distance(const Sample& golden, size_t golden_first, const Sample& actua
 }
 
 std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t columns,
-                                   const Sample& wide) {
+                                   const Sample& wide, size_t within) {
   if (narrow.last_only != wide.last_only || narrow.rows.empty() || wide.rows.empty() ||
-      wide.columns < columns || columns < kFewestElements)
+      wide.columns < within || within < columns || columns < kFewestElements)
     return std::nullopt;
   // A token in the middle: the first one of a sequence has more outliers.
   const size_t row = narrow.rows.size() / 2;
@@ -262,7 +326,7 @@ std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t co
   const float* wanted = narrow.rows[row].data() + first;
   size_t best = 0;
   double best_distance = 2;
-  for (size_t at = 0; at + columns <= wide.columns; ++at) {
+  for (size_t at = 0; at + columns <= within; ++at) {
     size_t ignored = 0;
     const double d = row_distance(wanted, wide.rows[row].data() + at, looked_at, ignored);
     if (d >= 0 && d < best_distance) {

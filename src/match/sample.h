@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,6 +22,8 @@ struct Tokens {
   size_t count = 0;      // of all sequences
   size_t sequences = 1;  // each of which may have been asked for its last token only
   size_t looked_at = 0;  // samples are taken among so many of the first; 0: all
+  size_t length = 0;     // of the sequences that are looked at; 0: all tokens by all sequences
+  std::shared_ptr<const RowChoice> choice = {};  // of rows that the other side has, too; null: all
   bool operator==(const Tokens&) const = default;
 };
 
@@ -34,21 +37,33 @@ bool may_have(std::span<const Shape> shapes, const Tokens& tokens);
 struct Sample {
   size_t columns = 0;
   bool last_only = false;    // it has one row for each sequence, not one for each token
+  bool once = false;         // it has the rows of one sequence, which hold for all: positions
   bool heads_first = false;  // read as if tokens came first
   bool is_float = true;
   std::vector<std::vector<float>> rows;  // those of sampled_rows()
 
   bool informative() const;  // not constant, not empty
   uint64_t hash() const;
+  bool same_layout(const Sample& other) const {
+    return last_only == other.last_only && once == other.once && heads_first == other.heads_first;
+  }
 };
 
 // Which rows are taken: some of all tokens, then the last of the first and the last sequence.
 std::vector<size_t> sampled_rows(const Tokens& tokens);
 
-// Nothing where the tensor cannot be read or is no matrix of tokens. With `heads_first` the tensor
-// is taken as [heads, tokens, size], and nothing is returned where it cannot be.
-std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tokens& tokens,
-                                  bool heads_first = false);
+// The tensor in every layout that its shape allows, the most usual first; none where it cannot be
+// read or is no matrix of tokens. A tensor of [2, 3, 151] in a round of three tokens can be two
+// heads, or shards, of each token.
+std::vector<Sample> read_samples(const capture::TensorRecord& record, const Tokens& tokens);
+// In the plainest of them: tokens come first, and each has a row, or each sequence.
+std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tokens& tokens);
+
+// The beginnings of all rows of a tensor.
+using RowTable = std::vector<std::vector<float>>;
+// Empty where it has not one row of floating-point numbers for each token, or too many rows.
+RowTable read_table(const capture::TensorRecord& record, const Tokens& tokens);
+
 std::optional<Shape> read_shape(const capture::TensorRecord& record);
 
 // How far two stretches of rows are apart.
@@ -70,9 +85,9 @@ inline Distance distance(const Sample& golden, const Sample& actual) {
                                           : Distance{};
 }
 
-// Where in the rows of `wide` the first columns of `narrow` stand; nothing where they do not.
+// Where in the first `within` columns of `wide` those of `narrow` stand; nothing where they do not.
 std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t columns,
-                                   const Sample& wide);
+                                   const Sample& wide, size_t within);
 
 // Whether two tensors may add up to a third, by a few of their elements: most pairs can be passed
 // over without adding them.

@@ -18,6 +18,20 @@ using capture::OpKind;
 // a say may be mistaken.
 constexpr double kFewestVotes = 1.0 / 3.0;
 
+// Of two parts that take the same columns, the right one is so much nearer.
+constexpr double kClearlyNearer = 0.5;
+
+// So many values after one have to be known to tell that nothing is wrong before them.
+constexpr size_t kEnoughAfter = 3;
+
+// Data that are further apart than this make a pair likely and not certain. Rounding, quantised
+// weights included, stays below it; a table of cosines and one for other positions do not.
+constexpr double kCertain = 0.1;
+
+Certainty certainty_of(const Form& form) {
+  return form.distance.value <= kCertain ? Certainty::kCertain : Certainty::kLikely;
+}
+
 std::string number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1g", value);
@@ -46,6 +60,7 @@ class Matcher {
     match_sums();
     match_wrappers(settled);
     match_by_types();
+    match_equal_results();
     SegmentMatch out = finish();
     std::erase_if(out.matches, [](const Match& match) { return match.why.empty(); });
     return out;
@@ -82,7 +97,8 @@ class Matcher {
 
   // Whole tensors, as layers vote on them.
   void match_wholes() {
-    const std::vector<Tally> tallies = vote_on_wholes(problem_);
+    std::vector<Tally> tallies = vote_on_wholes(problem_);
+    drop_coincidences(tallies);
     const std::map<uint32_t, uint32_t> owners = owners_of_golden(tallies);
     for (uint32_t a = 0; a < tallies.size(); ++a) {
       const Tally::Candidate* winner = winner_of(tallies[a]);
@@ -90,7 +106,7 @@ class Matcher {
       const uint32_t owner = owners.at(winner->number);
       if (owner != a && !may_share(owner, a)) continue;
       match_classes(winner->number, a, winner->form, "the data agree " + in_places(*winner),
-                    Certainty::kCertain);
+                    certainty_of(winner->form));
     }
   }
 
@@ -100,6 +116,60 @@ class Matcher {
                                  kFewestVotes * static_cast<double>(problem_.evidence.size()))
       return nullptr;
     return winner;
+  }
+
+  // What agrees in one round of a layer and not in another, where everything after it agrees, agreed
+  // by coincidence: the turned queries of the first token, an attention that sees one token. A
+  // fault would show in what follows.
+  void drop_coincidences(std::vector<Tally>& tallies) {
+    std::vector<const Tally::Candidate*> winners;
+    for (const Tally& tally : tallies) winners.push_back(winner_of(tally));
+    follows_well_.assign(problem_.evidence.size(), {});
+    for (size_t e = 0; e < problem_.evidence.size(); ++e) {
+      // [my value]: how many classes after it were voted on, and how many of them agree here.
+      std::vector<std::pair<size_t, size_t>> after(actual_taken_.size() + 1);
+      for (uint32_t a = static_cast<uint32_t>(actual_taken_.size()); a-- > 0;) {
+        after[a] = after[a + 1];
+        const uint32_t mine = problem_.actual_classes.of[a];
+        if (problem_.actual_classes.members[mine][0] != a || winners[mine] == nullptr) continue;
+        ++after[a].first;
+        if (is_near(e, winners[mine]->number, mine)) ++after[a].second;
+      }
+      for (uint32_t a = 0; a < actual_taken_.size(); ++a)
+        follows_well_[e].push_back(after[a + 1].first >= kEnoughAfter &&
+                                   3 * after[a + 1].second >= 2 * after[a + 1].first);
+    }
+    for (uint32_t a = 0; a < tallies.size(); ++a) {
+      if (winners[a] == nullptr) continue;
+      const uint32_t golden = winners[a]->number;
+      if (is_coincidence(problem_.actual_classes.members[a][0],
+                         [&](size_t e) { return is_near(e, golden, a); }))
+        tallies[a] = {};
+    }
+  }
+
+  bool is_near(size_t e, uint32_t golden_class, uint32_t actual_class) const {
+    const auto& whole = problem_.evidence[e]
+                            .at(problem_.golden_classes.members[golden_class][0],
+                                problem_.actual_classes.members[actual_class][0])
+                            .whole;
+    return whole && whole->distance.value <= kVotable;
+  }
+
+  // `agrees` says of a piece of evidence whether a value of mine agrees there with what it is taken
+  // for.
+  template <typename Agrees>
+  bool is_coincidence(uint32_t actual, const Agrees& agrees) const {
+    const auto has_data = [&](size_t e) {
+      return problem_.evidence[e].actual[actual].content != 0;
+    };
+    for (size_t e = 0; e < problem_.evidence.size(); ++e) {
+      const std::optional<size_t> layer = problem_.evidence[e].layer;
+      if (!layer || !has_data(e) || agrees(e) || !follows_well_[e][actual]) continue;
+      for (size_t other = 0; other < problem_.evidence.size(); ++other)
+        if (problem_.evidence[other].layer == layer && agrees(other)) return true;
+    }
+    return false;
   }
 
   // [golden class]: of my classes that layers took for it, the one that most layers did.
@@ -145,17 +215,23 @@ class Matcher {
                      const std::string& why, Certainty certainty) {
     const auto& goldens = problem_.golden_classes.members[golden_class];
     const uint32_t shown = shown_member_of(problem_.golden, goldens);
+    const auto& actuals = problem_.actual_classes.members[actual_class];
     bool has_worker = false;
     std::vector<uint32_t> containers;  // outer ones first
-    for (const uint32_t value : problem_.actual_classes.members[actual_class]) {
+    for (const uint32_t value : actuals) {
       const bool works = is_computed(problem_.actual.values[value]);
+      // What goes into a module is what the last of several has made, whatever was before it.
+      if (works && !problem_.golden.values[shown].is_output() && has_worker_after(actuals, value))
+        continue;
       if (actual_taken_[value]) {
         has_worker |= works;
       } else if (!problem_.actual.values[value].is_leaf) {
         containers.push_back(value);
+      } else if (turns_projection(shown, value)) {
+        continue;
       } else if (!works || !has_worker) {  // as in may_share, one of two that compute is at fault
         has_worker |= works;
-        add(shown, value, form, certainty, why);
+        add(shown, value, form_of(shown, value, form), certainty, why);
       }
     }
     std::vector<uint32_t> golden_containers;
@@ -163,10 +239,24 @@ class Matcher {
       if (problem_.golden.values[value].is_output() && !problem_.golden.values[value].is_leaf)
         golden_containers.push_back(value);
     for (; !containers.empty(); containers.pop_back()) {
-      add(golden_containers.empty() ? shown : golden_containers.back(), containers.back(), form,
-          certainty, why);
+      const uint32_t golden = golden_containers.empty() ? shown : golden_containers.back();
+      add(golden, containers.back(), form_of(golden, containers.back(), form), certainty, why);
       if (!golden_containers.empty()) golden_containers.pop_back();
     }
+  }
+
+  bool has_worker_after(const std::vector<uint32_t>& members, uint32_t value) const {
+    return std::any_of(members.begin(), members.end(), [&](uint32_t other) {
+      return other > value && is_computed(problem_.actual.values[other]);
+    });
+  }
+
+  // Queries that are turned are no longer what the projection made, also where the first token's
+  // are the same.
+  bool turns_projection(uint32_t golden, uint32_t actual) const {
+    const Value& projection = problem_.golden.values[golden];
+    return problem_.actual.values[actual].kind == OpKind::kRotary && projection.is_output() &&
+           projection.kind == OpKind::kLinear;
   }
 
   void add(uint32_t golden, uint32_t actual, const Form& form, Certainty certainty,
@@ -183,26 +273,75 @@ class Matcher {
                             : why});
   }
 
+  // In which form two members of classes are the same whose classes are so in `voted`: members hold
+  // the same data, but not in the same shape. Most of the evidence decides. A round of one token
+  // cannot tell where heads stand, so a form that moves them counts for more than one that does not.
+  Form form_of(uint32_t golden, uint32_t actual, const Form& voted) const {
+    struct Way {
+      Form form;
+      size_t count = 0;
+      bool moves_heads() const { return form.golden.heads_first || form.actual.heads_first; }
+    };
+    std::vector<Way> ways;
+    bool has_last_rows = voted.fit == Fit::kLastRows;
+    for (const Evidence& evidence : problem_.evidence) {
+      const auto& whole = evidence.at(golden, actual).whole;
+      if (!whole || !whole->distance.agrees()) continue;
+      has_last_rows |= whole->fit == Fit::kLastRows;
+      auto way = std::find_if(ways.begin(), ways.end(),
+                              [&](const Way& other) { return other.form.same_way(*whole); });
+      if (way == ways.end()) way = ways.insert(way, {*whole, 0});
+      ++way->count;
+      if (whole->distance.value < way->form.distance.value) way->form = *whole;
+    }
+    if (ways.empty()) return voted;
+    Form out = std::max_element(ways.begin(), ways.end(), [](const Way& a, const Way& b) {
+                 return std::pair(a.moves_heads(), a.count) < std::pair(b.moves_heads(), b.count);
+               })->form;
+    // The prompt has a row for each token, a new word one that is its own last.
+    if (has_last_rows && out.fit == Fit::kNone) out.fit = Fit::kLastRows;
+    return out;
+  }
+
   // One side is a part of the other: fused projections. A value of my side may hold several.
   void match_parts() {
+    std::vector<Match> parts;
     for (uint32_t a = 0; a < actual_taken_.size(); ++a) {
-      // A cache holds all that was ever computed.
+      // A cache holds all that was ever computed. Where my side's value has a partner as a whole,
+      // parts would only say the same again.
       if (!stands_for_class(problem_.actual, problem_.actual_classes, a) ||
-          problem_.actual.values[a].kind == OpKind::kCache)
+          problem_.actual.values[a].kind == OpKind::kCache || has_whole(a))
         continue;
       for (uint32_t g = 0; g < golden_taken_.size(); ++g) {
         if (!stands_for_class(problem_.golden, problem_.golden_classes, g) ||
-            !problem_.is_allowed(g, a))
+            is_coincidence(
+                a, [&](size_t e) { return problem_.evidence[e].at(g, a).part.has_value(); }))
           continue;
         const Tally tally = vote_on_part(g, a);
         const Tally::Candidate* winner = tally.winner();
-        // More than half of all that were looked at. Where my side's value has a partner as a
-        // whole, parts would only say the same again.
-        if (winner == nullptr || 2 * winner->votes <= problem_.evidence.size() || has_whole(a))
-          continue;
-        add(g, a, winner->form, Certainty::kCertain, "a part of it agrees " + in_places(*winner));
+        // More than half of all that were looked at.
+        if (winner == nullptr || 2 * winner->votes <= problem_.evidence.size()) continue;
+        parts.push_back({g, std::nullopt, a, winner->form, certainty_of(winner->form),
+                         "a part of it agrees " + in_places(*winner)});
       }
     }
+    for (const Match& part : parts)
+      if (std::none_of(parts.begin(), parts.end(),
+                       [&](const Match& other) { return displaces(other, part); }))
+        add(part.golden, part.actual, part.form, part.certainty, part.why);
+  }
+
+  // Whether one part takes the columns of another one, and is clearly nearer: v_proj is exactly what
+  // an attention that mostly looks at its own token nearly is.
+  bool displaces(const Match& one, const Match& other) const {
+    const auto overlap = [](const Transform& x, const Transform& y) {
+      return x.taken > 0 && y.taken > 0 && x.first < y.first + y.taken &&
+             y.first < x.first + x.taken;
+    };
+    const bool same_columns =
+        (one.actual == other.actual && overlap(one.form.actual, other.form.actual)) ||
+        (one.golden == other.golden && overlap(one.form.golden, other.form.golden));
+    return same_columns && one.form.distance.value < kClearlyNearer * other.form.distance.value;
   }
 
   // Members of a class hold the same parts, so one of them is enough.
@@ -280,6 +419,59 @@ class Matcher {
     }
   }
 
+  // What computes and has the results of something else that computes: an added bias of zeros, a
+  // block whose projection is zeros, an attention over one token. It goes where the other one goes,
+  // unless golden has something left that does its kind of work.
+  void match_equal_results() {
+    for (uint32_t a = 0; a < actual_taken_.size(); ++a) {
+      const Value& value = problem_.actual.values[a];
+      if (actual_taken_[a] || !is_computed(value) || value.kind == OpKind::kRotary ||
+          !problem_.actual_classes.has_data[problem_.actual_classes.of[a]] ||
+          golden_has_free(value.kind))
+        continue;
+      const auto equal = std::find_if(matches_.begin(), matches_.end(), [&](const Match& match) {
+        return !match.golden_too && match.form.golden.taken == 0 && match.form.actual.taken == 0 &&
+               match.form.distance.value <= kVotable && are_equal(a, match.actual) &&
+               !is_own_work(value.kind, problem_.actual.values[match.actual].kind);
+      });
+      if (equal == matches_.end()) continue;
+      const Match other = *equal;
+      const uint32_t golden = free_member_like(other.golden);
+      add(golden, a, form_of(golden, a, other.form), Certainty::kLikely,
+          "it holds the same as " +
+              problem_.actual.operation_of(problem_.actual.values[other.actual]).name);
+    }
+  }
+
+  // Two projections have weights of their own: where they have the same results, one is at fault.
+  // Additions may add nothing.
+  static bool is_own_work(OpKind one, OpKind other) { return one == other && one != OpKind::kAdd; }
+
+  bool golden_has_free(OpKind kind) const {
+    for (uint32_t g = 0; g < golden_taken_.size(); ++g) {
+      const Value& value = problem_.golden.values[g];
+      if (!golden_taken_[g] && value.is_leaf && value.is_output() && value.kind == kind)
+        return true;
+    }
+    return false;
+  }
+
+  // Whether two of my values are the same, but for rounding, in all of the evidence.
+  bool are_equal(uint32_t a, uint32_t b) const {
+    if (problem_.actual_classes.of[a] == problem_.actual_classes.of[b]) return true;
+    return std::all_of(problem_.evidence.begin(), problem_.evidence.end(), [&](const Evidence& e) {
+      return e.actual[a].content != 0 && e.actual_kin.are(a, b);
+    });
+  }
+
+  // What goes into something, where that is left: the attention over one token is what goes into
+  // o_proj, and v_proj is taken.
+  uint32_t free_member_like(uint32_t golden) const {
+    for (const uint32_t member : problem_.golden_classes.peers_of(golden))
+      if (!golden_taken_[member] && !problem_.golden.values[member].is_output()) return member;
+    return golden;
+  }
+
   // How shards are put together is not known where the data do not agree, but some ways fit better
   // than others.
   Form form_without_data(uint32_t golden, uint32_t actual) const {
@@ -348,6 +540,7 @@ class Matcher {
   std::vector<bool> golden_taken_;
   std::vector<bool> actual_taken_;
   std::vector<Match> matches_;
+  std::vector<std::vector<bool>> follows_well_;  // [evidence][my value]: what comes after it agrees
 };
 
 }  // namespace

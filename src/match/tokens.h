@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@
 
 #include "base/error.h"
 #include "capture/recording.h"
+#include "match/pair.h"
 #include "match/program.h"
 
 namespace ait::match {
@@ -32,6 +34,7 @@ struct SideStep {
   size_t program = 0;
   size_t round = kNoRound;         // of the program's own operations, an index into rounds
   size_t shared_round = kNoRound;  // of those that other programs run, too
+  std::shared_ptr<const RowChoice> rows = {};  // null: all, as the other side has them
 };
 
 // What both sides did for a token.

@@ -31,10 +31,31 @@ class Voter {
     double distance() const { return form->distance.value; }
   };
 
-  // Which golden class a class of mine is; nothing where the data do not tell it clearly.
+  bool speaks_against(uint32_t golden, uint32_t actual) const {
+    const Form* f = form(golden, actual);
+    return f != nullptr && f->distance.value > kVotable;
+  }
+
+  // Which golden class a class of mine is, then others that are the same but for rounding; none
+  // where the data do not tell it clearly.
+  std::vector<Tally::Choice> choices_of(uint32_t actual) const {
+    std::vector<Tally::Choice> out;
+    const std::optional<Vote> vote = vote_on(actual);
+    if (!vote) return out;
+    out.push_back({vote->golden, vote->form});
+    for (uint32_t g = 0; g < goldens_; ++g) {
+      const Form* f = form(g, actual);
+      if (g != vote->golden && f != nullptr && f->distance.value <= kVotable &&
+          evidence_.golden_kin.are(golden_value(g), golden_value(vote->golden)))
+        out.push_back({g, f});
+    }
+    return out;
+  }
+
+ private:
   std::optional<Vote> vote_on(uint32_t actual) const {
     std::optional<Vote> vote = nearest_golden(actual);
-    if (!vote || !vote->form->distance.agrees()) return std::nullopt;
+    if (!vote || !vote->form->distance.agrees() || vote->distance() > kVotable) return std::nullopt;
     const double next = settle_among_kin(actual, *vote);
     const bool is_clear =
         vote->distance() <= kMargin * next &&
@@ -43,7 +64,6 @@ class Voter {
     return is_clear ? vote : std::nullopt;
   }
 
- private:
   uint32_t golden_value(uint32_t g) const { return problem_.golden_classes.members[g][0]; }
   uint32_t actual_value(uint32_t a) const { return problem_.actual_classes.members[a][0]; }
   const Evidence::PairFacts& facts(uint32_t g, uint32_t a) const {
@@ -52,7 +72,18 @@ class Voter {
   // Of two classes as wholes; nullptr where they have no form, or may not correspond.
   const Form* form(uint32_t g, uint32_t a) const {
     const auto& whole = facts(g, a).whole;
-    return whole && any_member_is_allowed(g, a) ? &*whole : nullptr;
+    return whole && any_member_is_allowed(g, a) && !only_turns(g, a) ? &*whole : nullptr;
+  }
+
+  // Whether my class is what turns queries and keys, and golden's a projection: for the first token
+  // of a sequence they hold the same, and they are still not the same.
+  bool only_turns(uint32_t g, uint32_t a) const {
+    const auto& members = problem_.actual_classes.members[a];
+    const Value& golden = problem_.golden.values[golden_value(g)];
+    return golden.is_output() && golden.kind == OpKind::kLinear &&
+           std::all_of(members.begin(), members.end(), [&](uint32_t value) {
+             return problem_.actual.values[value].kind == OpKind::kRotary;
+           });
   }
 
   bool any_member_is_allowed(uint32_t g, uint32_t a) const {
@@ -132,17 +163,24 @@ class Voter {
 
 }  // namespace
 
-void Tally::vote(uint32_t number, const Form& form) {
-  Candidate& candidate = candidates_.try_emplace(number, Candidate{number, 0, form}).first->second;
-  if (form.distance.value < candidate.form.distance.value) candidate.form = form;
-  ++candidate.votes;
+void Tally::vote(const std::vector<Choice>& choices) {
+  for (const Choice& choice : choices) {
+    Candidate& candidate =
+        candidates_.try_emplace(choice.number, Candidate{choice.number, 0, 0, 0, *choice.form})
+            .first->second;
+    if (choice.form->distance.value < candidate.form.distance.value) candidate.form = *choice.form;
+    ++candidate.votes;
+    if (&choice == choices.data()) ++candidate.first_choices;
+  }
   ++total_;
 }
 
 const Tally::Candidate* Tally::winner() const {
-  const auto best = std::max_element(
-      candidates_.begin(), candidates_.end(),
-      [](const auto& a, const auto& b) { return a.second.votes < b.second.votes; });
+  const auto best =
+      std::max_element(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
+        return std::tuple(a.second.votes, b.second.against, a.second.first_choices) <
+               std::tuple(b.second.votes, a.second.against, b.second.first_choices);
+      });
   if (best == candidates_.end() ||
       static_cast<double>(best->second.votes) < kMajority * static_cast<double>(total_))
     return nullptr;
@@ -154,7 +192,14 @@ std::vector<Tally> vote_on_wholes(const MatchProblem& problem) {
   for (const Evidence& evidence : problem.evidence) {
     const Voter voter(problem, evidence);
     for (uint32_t a = 0; a < tallies.size(); ++a)
-      if (const auto vote = voter.vote_on(a)) tallies[a].vote(vote->golden, *vote->form);
+      if (const auto choices = voter.choices_of(a); !choices.empty()) tallies[a].vote(choices);
+  }
+  // Where a residual is small, what it is added to and the sum are the same but for rounding. In
+  // another layer they are not.
+  for (const Evidence& evidence : problem.evidence) {
+    const Voter voter(problem, evidence);
+    for (uint32_t a = 0; a < tallies.size(); ++a)
+      tallies[a].oppose([&](uint32_t golden) { return voter.speaks_against(golden, a); });
   }
   return tallies;
 }

@@ -20,16 +20,35 @@ namespace ait::match {
 // Further than anything is: unrelated tensors are about 1.4 apart.
 inline constexpr double kNothingNear = 2;
 
+// Further apart than this nothing is voted for. Keys before and after they are turned, or the same
+// tensor of another token, are 0.3 and more apart: what is that far is something else, or so faulty
+// that its data cannot tell what it is.
+inline constexpr double kVotable = 0.2;
+
 // Votes on one question.
 class Tally {
  public:
   struct Candidate {
     uint32_t number;  // a golden class, or whatever else was voted on
     size_t votes = 0;
-    Form form;  // the nearest of those that were voted for
+    size_t first_choices = 0;
+    size_t against = 0;  // places where the data say that it is not this one
+    Form form;           // the nearest of those that were voted for
   };
 
-  void vote(uint32_t number, const Form& form);
+  // One vote, for several candidates where they cannot be told apart, the likeliest first.
+  struct Choice {
+    uint32_t number;
+    const Form* form;
+  };
+  void vote(const std::vector<Choice>& choices);
+  void vote(uint32_t number, const Form& form) { vote({{number, &form}}); }
+  // Calls speaks_against(number) for each candidate.
+  template <typename SpeaksAgainst>
+  void oppose(const SpeaksAgainst& speaks_against) {
+    for (auto& [number, candidate] : candidates_)
+      if (speaks_against(number)) ++candidate.against;
+  }
 
   size_t votes_for(uint32_t number) const {
     const auto found = candidates_.find(number);

@@ -11,7 +11,7 @@ namespace {
 TEST(OpKinds, KnowsTheTypesOfBothSides) {
   EXPECT_EQ(atb_kind("RmsNormOperation", ""), OpKind::kNorm);
   EXPECT_EQ(atb_kind("LinearOperation", "{}"), OpKind::kLinear);
-  EXPECT_EQ(atb_kind("GatherOperation", ""), OpKind::kEmbedding);
+  EXPECT_EQ(atb_kind("GatherOperation", ""), OpKind::kMove);
   EXPECT_EQ(atb_kind("RopeOperation", ""), OpKind::kRotary);
   EXPECT_EQ(atb_kind("ElewiseOperation", R"({"elewiseType":8,"x":1})"), OpKind::kAdd);
   EXPECT_EQ(atb_kind("ElewiseOperation", R"({"elewiseType":"ELEWISE_MUL"})"), OpKind::kMultiply);
@@ -22,7 +22,7 @@ TEST(OpKinds, KnowsTheTypesOfBothSides) {
   EXPECT_EQ(atb_kind("Zyxw", "{}"), OpKind::kUnknown);
   EXPECT_EQ(atb_kind("Zyxw", "{\"elewiseType\""), OpKind::kUnknown);
   EXPECT_EQ(torch_kind("LlamaRMSNorm"), OpKind::kNorm);
-  EXPECT_EQ(torch_kind("LlamaRotaryEmbedding"), OpKind::kRotary);
+  EXPECT_EQ(torch_kind("LlamaRotaryEmbedding"), OpKind::kOther);
   EXPECT_EQ(torch_kind("LlamaDecoderLayer"), OpKind::kUnknown);
 }
 

@@ -49,6 +49,15 @@ TEST(Transform, TakesColumnsOfEveryHead) {
   EXPECT_THAT(result({tensor}, columns(6, 1, 1, 3)), ElementsAre(1, 4));
 }
 
+TEST(Transform, PutsColumnsOfEveryHeadOfEachShardSideBySide) {
+  Transform transform = columns(4, 1, 1, 2);
+  transform.join = Join::kColumns;
+  EXPECT_THAT(result({*floats({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7}),
+                      *floats({2, 4}, {10, 11, 12, 13, 14, 15, 16, 17})},
+                     transform),
+              ElementsAre(1, 3, 11, 13, 5, 7, 15, 17));
+}
+
 TEST(Transform, PutsShardsSideBySide) {
   Transform transform;
   transform.join = Join::kColumns;
@@ -112,6 +121,29 @@ TEST(Fit, TakesTheLastRowOfEachSequence) {
   Tensor actual = *floats({2, 1}, {2, 4});
   EXPECT_THAT(fit(golden, actual, Fit::kLastRows), HasSubstr("last row"));
   EXPECT_THAT(values(golden), ElementsAre(2, 4));
+}
+
+TEST(Fit, RepeatsWhatHoldsForAllSequences) {
+  Tensor golden = *floats({1, 2, 1}, {1, 2});
+  Tensor actual = *floats({4, 1}, {1, 2, 1, 2});
+  EXPECT_THAT(fit(golden, actual, Fit::kRepeat), HasSubstr("golden data is repeated"));
+  EXPECT_THAT(values(golden), ElementsAre(1, 2, 1, 2));
+}
+
+// Two sequences of two tokens; the first one's first is padding that my side does not have.
+TEST(Fit, TakesTheRowsThatCorrespond) {
+  const match::RowChoice padded{4, {1, 2, 3}, {1, 3}};
+  const match::RowChoice packed{3, {}, {0, 2}};
+  Tensor golden = *floats({2, 2, 1}, {0, 1, 2, 3});
+  Tensor actual = *floats({3, 1}, {1, 2, 3});
+  EXPECT_THAT(fit(golden, actual, Fit::kNone, &padded, &packed), HasSubstr("rows that correspond"));
+  EXPECT_THAT(values(golden), ElementsAre(1, 2, 3));
+  EXPECT_THAT(values(actual), ElementsAre(1, 2, 3));
+  // My side has the last row of each sequence only.
+  golden = *floats({2, 2, 1}, {0, 1, 2, 3});
+  actual = *floats({2, 1}, {1, 3});
+  EXPECT_THAT(fit(golden, actual, Fit::kLastRows, &padded, &packed), HasSubstr("rows"));
+  EXPECT_THAT(values(golden), ElementsAre(1, 3));
 }
 
 TEST(Fit, LeavesAloneWhatItMayNotOrCannotChange) {

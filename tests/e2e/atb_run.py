@@ -64,6 +64,9 @@ class Library:
         split_outputs=True,
         suffix="",
         shared_embedding=False,
+        gathered_head=False,
+        bias_add=False,
+        interleaved=False,
         pid=900,
     ):
         self.model, self.config, self.dtype = model, model.config, getattr(torch, dtype)
@@ -71,7 +74,8 @@ class Library:
         self.nested, self.swiglu, self.quantised, self.topology = nested, swiglu, quantised, topology
         self.split_programs, self.last_only, self.inputs, self.fault = split_programs, last_only, inputs, fault
         self.warm_up, self.split_outputs, self.suffix = warm_up, split_outputs, suffix
-        self.shared_embedding = shared_embedding
+        self.shared_embedding, self.gathered_head = shared_embedding, gathered_head
+        self.bias_add, self.interleaved = bias_add, interleaved
         self.random = None if random_names is None else random.Random(random_names)
         self.known_names = {}
         self.root, self.pid, self.old = pathlib.Path(root), pid, old_rank_names
@@ -214,7 +218,7 @@ class Library:
         x = x.float()
         if self.quantised and weight.shape[0] != self.config.vocab_size:
             scale_x = x.abs().amax(-1, keepdim=True).clamp_min(1e-8) / 127
-            scale_w = weight.abs().amax(-1, keepdim=True) / 127
+            scale_w = weight.abs().amax(-1, keepdim=True).clamp_min(1e-8) / 127
             out = ((x / scale_x).round() @ (weight / scale_w).round().T) * scale_x * scale_w.T
         else:
             out = x @ weight.T
@@ -297,15 +301,11 @@ class Library:
         self.begin(phase, "position", "PositionEmbedding")
         theta = (getattr(c, "rope_parameters", None) or {}).get("rope_theta", 10000.0)
         inverse = 1.0 / theta ** (torch.arange(0, head_size, 2).float() / head_size)
-        places = torch.cat([torch.arange(position, position + n) for n in lengths]).float()
+        starts = position if isinstance(position, list) else [position] * len(lengths)
+        places = torch.cat([torch.arange(first, first + n) for first, n in zip(starts, lengths)]).float()
         angles = torch.cat([places[:, None] * inverse, places[:, None] * inverse], -1)
         cos, sin = self.low(angles.cos()), self.low(angles.sin())
-        # Torch gives one row of positions for the whole batch.
-        known = len(lengths) == 1
-        table = (
-            [[("root.model.rotary_emb", "output_0", 0)]] if known else [None],
-            [[("root.model.rotary_emb", "output_1", 0)]] if known else [None],
-        )
+        table = ([[("root.model.rotary_emb", "output_0", 0)]], [[("root.model.rotary_emb", "output_1", 0)]])
         given = [self.same(angles), self.same(places.long())]
         self.op("GatherOperation", [self.same(cos)], table[0], ["cos_table"], ["cos"], inputs=given)
         self.op("GatherOperation", [self.same(sin)], table[1], ["sin_table"], ["sin"], inputs=given)
@@ -321,13 +321,23 @@ class Library:
         self.begin(phase, "head", "LmHead")
         rows = normed
         if phase == "prefill" and self.last_only:
-            rows = normed.reshape(len(lengths), lengths[0], -1)[:, -1]
+            rows = normed[torch.tensor(lengths).cumsum(0) - 1]
             self.op(
                 "GatherOperation", [self.same(rows)], [[("root.model.norm", "output", 0)]], ["hidden", "rows"], ["last"]
             )
-        logits = self.linear(rows, self.weights.get("lm_head.weight", self.weights["model.embed_tokens.weight"]))
-        self.op("LinearOperation", [self.same(logits)], [[("root.lm_head", "output", 0)]], ["last"], ["logits"])
-        self.finish([self.same(logits)], [[("root.lm_head", "output", 0)]])
+        self.head(rows, self.weights.get("lm_head.weight", self.weights["model.embed_tokens.weight"]))
+
+    def head(self, rows, weight):
+        logits, truth = self.linear(rows, weight), [[("root.lm_head", "output", 0)]]
+        if self.gathered_head:
+            parts = list(logits.chunk(self.ranks, -1))
+            self.op("LinearOperation", [parts], truth, ["last"], ["part"])
+            gathered = torch.stack(parts)
+            self.op("AllGatherOperation", [self.same(gathered)], truth, ["part"], ["gathered"])
+            self.op("TransposeOperation", [self.same(gathered.transpose(0, 1))], truth, ["gathered"], ["logits"])
+        else:
+            self.op("LinearOperation", [self.same(logits)], truth, ["last"], ["logits"])
+        self.finish([self.same(logits)], truth)
 
     def faulty(self, layer, op, tensor):
         if self.fault is None or self.fault[:2] != (layer, op):
@@ -366,8 +376,11 @@ class Library:
             parts[name] = [self.faulty(layer, name, each) for each in parts[name]]
         modules = {name: f"{torch_name}.self_attn.{name}_proj" for name in parts}
         if self.fused_qkv:
-            fused = [torch.cat([parts[n][r] for n in ("q", "k", "v")], -1) for r in range(R)]
-            starts = np.cumsum([0, *(parts[n][0].shape[-1] for n in ("q", "k"))])
+            # One group of columns, or one for each head of keys: its queries, its keys, its values.
+            groups = kv_heads if self.interleaved else 1
+            cut = {n: [each.reshape(each.shape[0], groups, -1) for each in parts[n]] for n in parts}
+            fused = [torch.cat([cut[n][r] for n in ("q", "k", "v")], -1).flatten(1) for r in range(R)]
+            starts = np.cumsum([0, *(cut[n][0].shape[-1] for n in ("q", "k"))])
             self.op(
                 "LinearOperation",
                 [fused],
@@ -385,7 +398,11 @@ class Library:
                 )
         else:
             for name in ("q", "k", "v"):
-                self.op("LinearOperation", [parts[name]], [[(modules[name], "output", 0)]], ["normed"], [name])
+                truth = [[(modules[name], "output", 0)]]
+                self.op("LinearOperation", [parts[name]], truth, ["normed"], [name])
+                if self.bias_add:  # of zeros: the result is what it was before
+                    add = {"elewiseType": ELEWISE["add"]}
+                    self.op("ElewiseOperation", [parts[name]], truth, [name], [name + ".biased"], add)
         q = [self.rotate(parts["q"][r], cos, sin, heads) for r in range(R)]
         k = [self.rotate(parts["k"][r], cos, sin, kv_heads) for r in range(R)]
         self.op("RopeOperation", [q, k], [None, None], ["q", "k", "cos", "sin"], ["q.rope", "k.rope"])

@@ -132,25 +132,71 @@ TEST(ByTypes, FollowsDataFlowToTheLastLeafThatWrote) {
   EXPECT_THAT(pairs(both), ElementsAre("proj=2_LinearOperation", "<proj=1_Block/0_Late"));
 }
 
-TEST(ByTypes, PairsWhatHoldsMostOfTheRest) {
-  const TinySegments both(R"(
+// The attention holds more than half of everything, and is not what the layer puts out.
+TEST(ByTypes, PairsLayersAndNotWhatHoldsMostOfThem) {
+  const std::string golden = R"(
     model
       layer
-        x
-        y
-        z
-  )",
-                          R"(
+        attention
+          q
+          k
+          v
+          o
+        norm  RMSNorm none
+        act   SiLU none
+  )";
+  const std::string actual = R"(
     0_Layer
-      0_x
-      1_y
+      0_Attend
+        0_q
+        1_k
+        2_v
+        3_o
+      1_RmsNormOperation  none
+      2_ActivationOperation  none
     1_end
-  )");
+  )";
+  const TinySegments both(golden, actual);
   EXPECT_THAT(pairs(both), ElementsAre("model.layer=0_Layer"));
-  EXPECT_EQ(pairs_of(both, {})[0].why, "both are the output of what holds most of the layer");
-  // Of six operations no two are most.
-  EXPECT_THAT(pairs(TinySegments("layer\n  x", "0_a\n  0_x\n1_b\n2_c\n3_d\n4_e")), IsEmpty());
+  EXPECT_EQ(pairs_of(both, {})[0].why, "both are what the layer puts out");
   EXPECT_THAT(pairs(both, {.settled = {{1, 1}}}), IsEmpty());
+  // Without types nothing tells a layer from its attention.
+  EXPECT_THAT(pairs(TinySegments("layer\n  block\n    x\n    y", "0_l\n  0_b\n    0_x\n    1_y")),
+              IsEmpty());
+}
+
+// Widths 64, 32, 32 and 64, of which my side has the first three as one.
+TEST(ByTypes, TellsFusedProjectionsBySizes) {
+  const TinySegments both("q  Linear\nk  Linear\nv  Linear\no  Linear",
+                          "0_LinearOperation\n1_LinearOperation");
+  Evidence sizes(4, 2);
+  const size_t golden[] = {64, 32, 32, 64};
+  for (size_t i = 0; i < 4; ++i) sizes.golden[i].columns = golden[i];
+  sizes.actual[0].columns = 128;
+  sizes.actual[1].columns = 64;
+  EXPECT_THAT(pairs(both, {.evidence = {sizes}}), ElementsAre("o=1_LinearOperation"));
+  sizes.actual[0].columns = 96;  // nothing fits
+  EXPECT_THAT(pairs(both, {.evidence = {sizes}}), IsEmpty());
+}
+
+TEST(ByTypes, TakesAProjectionWithAnAdapterForOne) {
+  const TinySegments both(R"(
+    q  Linear
+      base  Linear
+      down  Linear
+      up    Linear
+    k  Linear
+  )",
+                          "0_LinearOperation\n1_LinearOperation");
+  EXPECT_THAT(pairs(both), ElementsAre("q=0_LinearOperation", "k=1_LinearOperation"));
+}
+
+// The library gathers rows of a table for words and last rows for the head.
+TEST(ByTypes, TakesGatheringForAnEmbeddingOnlyInOne) {
+  const TinySegments both("words  Embedding",
+                          "0_WordEmbedding  none\n  0_GatherOperation\n1_Head  "
+                          "none\n  0_GatherOperation");
+  EXPECT_THAT(pairs(both), ElementsAre("words=0_WordEmbedding/0_GatherOperation"));
 }
 
 TEST(ByTypes, FollowsAMappingFileInOrder) {

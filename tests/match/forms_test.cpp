@@ -9,12 +9,12 @@ namespace {
 
 constexpr size_t kRows = 5;
 
-Readings one(const Matrix& matrix) { return readings_of({sample_of(matrix)}, std::nullopt); }
+Readings one(const Matrix& matrix) { return readings_of({{sample_of(matrix)}}); }
 
 Readings ranks(const std::vector<Matrix>& matrices) {
   std::vector<Sample> samples;
   for (const Matrix& each : matrices) samples.push_back(sample_of(each));
-  return readings_of(std::move(samples), std::nullopt);
+  return readings_of({std::move(samples)});
 }
 
 Matrix random(const std::string& name, size_t columns) {
@@ -56,8 +56,14 @@ TEST(Readings, HaveTheSameContentWhereDataAreTheSame) {
 TEST(Readings, HaveNoContentWhereTheyTellNothing) {
   const Matrix constant{kRows, 16, std::vector<float>(kRows * 16, 1)};
   EXPECT_EQ(one(constant).content, 0u);
-  EXPECT_EQ(readings_of({}, std::nullopt).content, 0u);
-  EXPECT_NE(readings_of({}, sample_of(random("x", 16))).content, 0u);  // heads first
+  EXPECT_EQ(readings_of({}).content, 0u);
+}
+
+// What ranks gathered as [ranks, tokens, size] is no copy of its transpose: it is laid out otherwise.
+TEST(Readings, WithHeadsFirstAreNotTheSameAsTheirTranspose) {
+  Sample moved = sample_of(random("x", 16));
+  moved.heads_first = true;
+  EXPECT_NE(readings_of({{moved}}).content, one(random("x", 16)).content);
 }
 
 TEST(Kin, AreTheSameButForRounding) {
@@ -136,7 +142,7 @@ TEST(WholeForm, OfAHeadForTheLastTokenOnlySaysSo) {
   Sample last = sample_of(x);
   last.last_only = true;
   last.rows = {last.rows[3], last.rows[4]};  // of the first sequence and of the last one
-  const auto form = whole_form(all, readings_of({last}, std::nullopt));
+  const auto form = whole_form(all, readings_of({{last}}));
   ASSERT_TRUE(form);
   EXPECT_EQ(form->fit, Fit::kLastRows);
   EXPECT_EQ(form->distance.value, 0);
@@ -146,7 +152,7 @@ TEST(WholeForm, OfHeadsFirstMovesThem) {
   const Matrix x = random("x", 16);
   Sample moved = sample_of(x);
   moved.heads_first = true;
-  const auto form = whole_form(one(x), readings_of({sample_of(random("y", 16))}, moved));
+  const auto form = whole_form(one(x), readings_of({{sample_of(random("y", 16))}, {moved}}));
   ASSERT_TRUE(form);
   EXPECT_TRUE(form->actual.heads_first);
   EXPECT_FALSE(form->golden.heads_first);
@@ -195,6 +201,31 @@ TEST(PartForm, FindsAProjectionInFusedShards) {
   const Readings broken = ranks({beside({columns_of(q, 0, 32), columns_of(k, 0, 16)}),
                                  beside({columns_of(q, 32, 32), random("x", 16)})});
   EXPECT_FALSE(part_form(one(k), broken));
+}
+
+// Columns of each head lie together: its queries, its keys.
+TEST(PartForm, FindsAProjectionThatLiesInOneInterleavedByHeads) {
+  const Matrix q = random("q", 32);
+  const Matrix k = random("k", 32);
+  const auto interleaved = [&](size_t first, size_t heads) {
+    std::vector<Matrix> parts;
+    for (size_t head = first; head < first + heads; ++head) {
+      parts.push_back(columns_of(q, head * 8, 8));
+      parts.push_back(columns_of(k, head * 8, 8));
+    }
+    return beside(parts);
+  };
+  const auto form = part_form(one(k), one(interleaved(0, 4)));
+  ASSERT_TRUE(form);
+  EXPECT_EQ(form->actual.first, 8);
+  EXPECT_EQ(form->actual.taken, 8);
+  EXPECT_EQ(form->actual.period, 16);
+  EXPECT_EQ(form->actual.columns, 64);
+  const auto shards = part_form(one(k), ranks({interleaved(0, 2), interleaved(2, 2)}));
+  ASSERT_TRUE(shards);
+  EXPECT_EQ(shards->actual.period, 16);
+  EXPECT_EQ(shards->actual.columns, 32);
+  EXPECT_EQ(shards->actual.join, Join::kColumns);
 }
 
 TEST(PartForm, IsNotSoughtInWhatIsMuchWider) {

@@ -65,7 +65,7 @@ TEST(FindColumns, FindsAPartAnywhere) {
     for (const auto& row : wide.rows)
       narrow.rows.emplace_back(row.begin() + static_cast<ptrdiff_t>(first),
                                row.begin() + static_cast<ptrdiff_t>(first) + 32);
-    EXPECT_EQ(find_columns(noisy(narrow, 0.02f), 0, 32, wide), first);
+    EXPECT_EQ(find_columns(noisy(narrow, 0.02f), 0, 32, wide, wide.columns), first);
   }
 }
 
@@ -91,6 +91,17 @@ TEST(GuessTokens, CountsWhatMostTensorsHave) {
   EXPECT_EQ(guess_tokens(torch, capture::Traits::Batch::kApart).sequences, 2u);
   const std::vector<Shape> library = {{14, 64}, {14, 96}, {14, 4, 16}, {2, 97}};
   EXPECT_EQ(guess_tokens(library, capture::Traits::Batch::kPacked).count, 14u);
+}
+
+// Three sequences of two tokens: their first ones are as if there were nothing but them.
+TEST(SampledRows, AreNotMostlyFirstOnesOfSequences) {
+  EXPECT_EQ(sampled_rows({6, 3}), (std::vector<size_t>{0, 3, 5, 1, 5}));
+  EXPECT_EQ(sampled_rows({2, 1}), (std::vector<size_t>{0, 1, 1, 1, 1}));
+  EXPECT_EQ(sampled_rows({1, 1}), (std::vector<size_t>{0, 0, 0, 0, 0}));
+  EXPECT_EQ(sampled_rows({7, 1}), (std::vector<size_t>{0, 2, 4, 6, 6}));
+  Tokens chosen{8, 2};
+  chosen.choice = std::make_shared<RowChoice>(RowChoice{8, {3, 4, 5, 6, 7}, {4, 7}});
+  EXPECT_EQ(sampled_rows(chosen), (std::vector<size_t>{3, 6, 6, 4, 7}));
 }
 
 }  // namespace

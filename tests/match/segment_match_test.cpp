@@ -351,5 +351,49 @@ TEST(Tally, WantsTwoThirds) {
   EXPECT_EQ(tally.winner()->form.distance.value, 0.01);
 }
 
+// In the first round 0_x is like a, in the second it is not, though all that follows is as it
+// should be: what turns queries does nothing for the first token.
+TEST(SegmentMatch, DropsWhatAgreesByCoincidence) {
+  const TinySegments both("a\nb\nc\nd", "0_w\n1_x\n2_y\n3_z");
+  const auto table = [](double first) {
+    return distances({{first, 1.4, 1.4, 1.4},
+                      {1.4, 0.01, 1.4, 1.4},
+                      {1.4, 1.4, 0.01, 1.4},
+                      {1.4, 1.4, 1.4, 0.01}});
+  };
+  Evidence agrees = table(0.01);
+  Evidence differs = table(0.4);
+  EXPECT_THAT(both.match({agrees, differs}), ElementsAre("a=0_w", "b=1_x", "c=2_y", "d=3_z"));
+  agrees.layer = differs.layer = 0;
+  EXPECT_THAT(both.match({agrees, differs}), ElementsAre("b=1_x", "c=2_y", "d=3_z"));
+  differs.layer = 1;  // where a fault may be
+  EXPECT_THAT(both.match({agrees, differs}), ElementsAre("a=0_w", "b=1_x", "c=2_y", "d=3_z"));
+}
+
+// An added bias of zeros.
+TEST(SegmentMatch, PairsBothOfTwoThatComputeTheSame) {
+  TinySegments both("q  Linear", "0_LinearOperation\n1_ElewiseOperation");
+  both.actual_values[1].kind = capture::OpKind::kAdd;
+  Evidence evidence = distances({{0.01, 0.01}});
+  evidence.actual[1].content = evidence.actual[0].content;
+  EXPECT_THAT(both.match({evidence}), ElementsAre("q=0_LinearOperation", "q=1_ElewiseOperation?"));
+}
+
+// A skipped activation has the results of what it should have worked on; golden's own is left.
+TEST(SegmentMatch, PairsNoEqualResultWhereGoldenDoesThatWork) {
+  TinySegments both("gate  Linear\nact  SiLU\nother  SiLU",
+                    "0_LinearOperation\n1_ActivationOperation");
+  Evidence evidence = distances({{0.01, 0.01}, {1.4, 1.4}, {1.4, 1.4}});
+  evidence.actual[1].content = evidence.actual[0].content;
+  EXPECT_THAT(both.match({evidence}), ElementsAre("gate=0_LinearOperation"));
+}
+
+TEST(SegmentMatch, IsCertainOnlyOfWhatIsNear) {
+  const TinySegments both("a", "0_x");
+  EXPECT_THAT(both.match({distances({{0.09}})}), ElementsAre("a=0_x"));
+  EXPECT_THAT(both.match({distances({{0.15}})}), ElementsAre("a=0_x?"));
+  EXPECT_THAT(both.match({distances({{0.4}})}), IsEmpty());  // turned keys and k_proj
+}
+
 }  // namespace
 }  // namespace ait::match
