@@ -25,9 +25,10 @@ bool have_same_width(const std::vector<Sample>& ranks) {
                      [&](const Sample& sample) { return sample.columns == ranks[0].columns; });
 }
 
+// Zeros and NaN have no distance, but may be the same.
 bool are_replicas(const std::vector<Sample>& ranks) {
   return std::all_of(ranks.begin(), ranks.end(), [&](const Sample& sample) {
-    return distance(ranks[0], sample).value <= kReplica;
+    return distance(ranks[0], sample).value <= kReplica || sample.hash() == ranks[0].hash();
   });
 }
 
@@ -35,6 +36,9 @@ bool are_replicas(const std::vector<Sample>& ranks) {
 uint64_t content_of(const Sample& sample) { return sample.informative() ? sample.hash() | 1 : 0; }
 
 uint64_t content_of_shards(const std::vector<Sample>& ranks) {
+  if (std::none_of(ranks.begin(), ranks.end(),
+                   [](const Sample& sample) { return sample.informative(); }))
+    return 0;
   uint64_t content = content_of(ranks[0]);
   for (const Sample& sample : ranks) content = content * 31 + sample.hash();
   return content | 1;

@@ -83,6 +83,8 @@ class Arranged(Library):
         has_heads = any(each in operation for each in ("SelfAttentionOp", "PagedAttentionOp"))
         if self.heads_first and has_heads and tensor.shape[0] == tokens:
             return tensor.transpose(0, 1)
+        if self.rows_by_position and tensor.dim() == 3 and tensor.shape[0] != tokens == tensor.shape[1]:
+            return self.arranged(operation, tensor.transpose(0, 1)).transpose(0, 1)
         if self.rows_by_position and tensor.shape[0] == tokens and len(set(self.lengths)) == 1:
             return tensor.reshape(len(self.lengths), self.lengths[0], *tensor.shape[1:]).transpose(0, 1).flatten(0, 1)
         return tensor

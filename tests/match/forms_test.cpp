@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tiny_recording.h"
 
 namespace ait::match {
@@ -57,6 +59,11 @@ TEST(Readings, HaveNoContentWhereTheyTellNothing) {
   const Matrix constant{kRows, 16, std::vector<float>(kRows * 16, 1)};
   EXPECT_EQ(one(constant).content, 0u);
   EXPECT_EQ(readings_of({}).content, 0u);
+  // Nor do they on several ranks, which hold the same then.
+  const Matrix nothing{kRows, 16, std::vector<float>(kRows * 16, std::nanf(""))};
+  EXPECT_EQ(ranks({nothing, nothing}).content, 0u);
+  EXPECT_EQ(ranks({nothing, nothing}).ways[0].ranks, RankUse::kEach);
+  EXPECT_EQ(ranks({nothing, constant}).content, 0u);
 }
 
 // What ranks gathered as [ranks, tokens, size] is no copy of its transpose: it is laid out otherwise.
