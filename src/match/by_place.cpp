@@ -105,7 +105,8 @@ std::optional<PlaceMap> find_places(const Recording& golden, const Recording& ac
   if (golden.traits.identity != actual.traits.identity || out.ranks.empty()) return std::nullopt;
   const auto goldens = by_key(golden);
   std::map<std::string_view, uint32_t> same_names;
-  for (uint32_t g = 0; g < golden.operations.size(); ++g)
+  for (uint32_t g = 0; golden.traits.identity == Identity::kPlaces && g < golden.operations.size();
+       ++g)
     same_names.emplace(golden.operations[g].name, g);
   out.golden_of.assign(actual.operations.size(), kNoOperation);
   const Renaming renaming =
