@@ -301,6 +301,7 @@ class Automatic {
     const FedTokens fed = feeding_.at(step);
     if (fed.positions == Fed::kOther && !step.is_prefill) return false;
     if (fed.tokens != Fed::kUnknown) return fed.tokens == Fed::kSame;
+    if (!rows_of(step)) return false;  // however they are arranged
     return data_agree(step);
   }
 
