@@ -1,33 +1,13 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "cli/command.h"
 #include "cli/common_options.h"
 #include "cli/process_io.h"
 #include "dump/api_dump.h"
-#include "dump/texts.h"
+#include "summary/dump.h"
 
 namespace ait::cli {
 namespace {
-
-std::string summary(const dump::ApiDump& dump) {
-  std::string out = "\n";
-  for (const std::string& path : dump.forward_files)
-    out += fmt::format("Recorded: {}\n", dump::shell_word(path));
-  out += fmt::format("The command {}.\n", dump::end_text(dump.child));
-  if (dump.forward_files.empty())
-    return out +
-           "Nothing was recorded: no process of the command imported torch and came as far as the "
-           "iteration.\nNext: try an earlier one with --iteration, or see what this machine has "
-           "with: ait doctor\n";
-  std::string backward = dump.forward_files.front();
-  constexpr std::string_view kForward = "forward_info_";
-  backward.replace(backward.rfind(kForward), kForward.size(), "backward_info_");
-  return out + fmt::format("Next: ait api check -forward {} -backward {}\n",
-                           dump::shell_word(dump.forward_files.front()),
-                           dump::shell_word(backward));
-}
 
 class ApiDumpCommand : public CommandOf<dump::ApiDumpOptions> {
  public:
@@ -74,7 +54,7 @@ class ApiDumpCommand : public CommandOf<dump::ApiDumpOptions> {
     const GracefulStop stop;  // what the command is stopped with may come twice
     const auto dump = dump::record_apis(options_, launch::Output::kInherited);
     if (!dump) return report_error(dump.error());
-    print(summary(*dump));
+    print(summary::api_dump_text(*dump));
     return dump->child.status();
   }
 

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include "base/log.h"
 #include "cli/command.h"
@@ -19,26 +17,13 @@ namespace fs = std::filesystem;
 
 using formats::FileFormat;
 
-constexpr const char* kStopFile = ".ait_convert_stop";
-constexpr auto kInterval = std::chrono::milliseconds(500);
-constexpr auto kNap = std::chrono::milliseconds(20);  // a signal waits no longer than this
-
 void warn(const Error& error) { log_warning(error.text()); }
 
 int convert_to_statistics(const ConvertOptions& options) {
   const GracefulStop stop;
   convert::StatisticsConverter converter(
       options.statistics_folder, {options.statistics_kind, options.delete_source, options.watch});
-  const std::string stop_file = options.statistics_folder + "/" + kStopFile;
-  std::error_code ignored;
-  while (true) {
-    if (auto done = converter.pass(stop.requested(), warn); !done)
-      return report_error(done.error());
-    if (!options.watch || stop.requested() || fs::exists(stop_file, ignored)) break;
-    const auto end = std::chrono::steady_clock::now() + kInterval;
-    while (!stop.requested() && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(kNap);
-  }
+  if (auto done = converter.run(stop.requested(), warn); !done) return report_error(done.error());
   const convert::StatisticsCounts& counts = converter.counts();
   std::string text = fmt::format("{} files converted to statistics, {} originals deleted\n",
                                  counts.converted, counts.deleted);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <filesystem>
 #include <map>
 #include <thread>
 #include <utility>
@@ -22,6 +24,10 @@ constexpr size_t kPatience = 20;
 // all of them.
 constexpr size_t kWriters = 16;
 constexpr size_t kJobsAtOnce = 256;
+
+constexpr const char* kStopFile = "/.ait_convert_stop";
+constexpr auto kInterval = std::chrono::milliseconds(500);
+constexpr auto kNap = std::chrono::milliseconds(20);  // who asks to stop waits no longer than this
 
 }  // namespace
 
@@ -88,7 +94,7 @@ std::optional<StatisticsConverter::Job> StatisticsConverter::job_of(const std::s
 }
 
 // Jobs that a stop leaves undone are cut off.
-void StatisticsConverter::run(std::vector<Job>& jobs, const std::atomic<bool>& stop) {
+void StatisticsConverter::convert_all(std::vector<Job>& jobs, const std::atomic<bool>& stop) {
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     while (!stop) {
@@ -135,7 +141,7 @@ Result<void> StatisticsConverter::pass(const std::atomic<bool>& stop,
   const std::string files = capture::list_files(root_, problems);
   std::vector<Job> jobs;
   const auto convert_them = [&] {
-    run(jobs, stop);
+    convert_all(jobs, stop);
     for (const Job& job : jobs) finish(job, warn);
     jobs.clear();
   };
@@ -146,6 +152,17 @@ Result<void> StatisticsConverter::pass(const std::atomic<bool>& stop,
   });
   if (!stop) convert_them();
   return {};
+}
+
+Result<void> StatisticsConverter::run(const std::atomic<bool>& stop,
+                                      const std::function<void(const Error&)>& warn) {
+  std::error_code ignored;
+  while (true) {
+    if (auto done = pass(stop, warn); !done) return done;
+    if (!options_.is_live || stop || std::filesystem::exists(root_ + kStopFile, ignored)) return {};
+    const auto end = std::chrono::steady_clock::now() + kInterval;
+    while (!stop && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kNap);
+  }
 }
 
 }  // namespace ait::convert

@@ -1,10 +1,7 @@
 // Replaces the files of a dump by statistics, while the dump goes on or afterwards.
 //
 //   StatisticsConverter converter("msit_ge_dump", {.delete_source = true, .is_live = true});
-//   while (!stop) {
-//     converter.pass(stop);
-//     std::this_thread::sleep_for(500ms);
-//   }
+//   auto done = converter.run(stop, warn);  // kNotFound: there is no such folder
 //
 // A file is converted once it is complete: all the bytes that its header asks for are there and, of a
 // live dump, it is as it was at the pass before. The new file is on the disk under its name before the
@@ -53,6 +50,10 @@ class StatisticsConverter {
   // folder cannot be listed. What is wrong with single files is told to `warn`, once.
   Result<void> pass(const std::atomic<bool>& stop, const std::function<void(const Error&)>& warn);
 
+  // One pass; of a live dump, passes until `stop` becomes true or the folder holds a file
+  // ".ait_convert_stop".
+  Result<void> run(const std::atomic<bool>& stop, const std::function<void(const Error&)>& warn);
+
   const StatisticsCounts& counts() const { return counts_; }
 
  private:
@@ -83,7 +84,7 @@ class StatisticsConverter {
   std::optional<Job> job_of(const std::string& path);
   Result<void> convert(Job& job);
   Result<void> remove(const Job& job);
-  void run(std::vector<Job>& jobs, const std::atomic<bool>& stop);
+  void convert_all(std::vector<Job>& jobs, const std::atomic<bool>& stop);
   void finish(const Job& job, const std::function<void(const Error&)>& warn);
 
   std::string root_;

@@ -137,4 +137,22 @@ std::string dump_text(const Outcome& outcome) {
   return out + "Next: " + next_command(outcome, counts) + "\n";
 }
 
+std::string api_dump_text(const dump::ApiDump& dump) {
+  std::string out = "\n";
+  for (const std::string& path : dump.forward_files)
+    out += fmt::format("Recorded: {}\n", dump::shell_word(path));
+  out += fmt::format("The command {}.\n", dump::end_text(dump.child));
+  if (dump.forward_files.empty())
+    return out +
+           "Nothing was recorded: no process of the command imported torch and came as far as the "
+           "iteration.\nNext: try an earlier one with --iteration, or see what this machine has "
+           "with: ait doctor\n";
+  std::string backward = dump.forward_files.front();
+  constexpr std::string_view kForward = "forward_info_";
+  backward.replace(backward.rfind(kForward), kForward.size(), "backward_info_");
+  return out + fmt::format("Next: ait api check -forward {} -backward {}\n",
+                           dump::shell_word(dump.forward_files.front()),
+                           dump::shell_word(backward));
+}
+
 }  // namespace ait::summary

@@ -3,11 +3,13 @@
 
 #include <string>
 
+#include "dump/api_dump.h"
 #include "dump/outcome.h"
 
 namespace ait::summary {
 
 // The last line is what to type next.
 std::string dump_text(const dump::Outcome& outcome);
+std::string api_dump_text(const dump::ApiDump& dump);
 
 }  // namespace ait::summary

@@ -106,7 +106,8 @@ TEST(Registry, ACommandIsInTheHelp) {
 
 TEST(Registry, AGroupNamesACommandThatIsAddedToIt) {
   const Registry registry = with_toy("llm toy");
-  EXPECT_THAT(text_of(registry, {"--help"}), HasSubstr("compare, dump, errcheck, opcheck, convert, toy\n"));
+  EXPECT_THAT(text_of(registry, {"--help"}),
+              HasSubstr("compare, dump, errcheck, opcheck, convert, toy\n"));
   EXPECT_THAT(text_of(registry, {"llm", "toy", "-h"}), HasSubstr("Usage: ait llm toy OPERAND"));
 }
 
