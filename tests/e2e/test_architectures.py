@@ -96,6 +96,10 @@ def make_model(name, changes):
     return model_class(config).eval()
 
 
+def word(_, before):
+    return [5 + len(before) % 7]
+
+
 def run(model):
     """A prompt and two new words, or two calls where the model makes none."""
     draw = torch.Generator().manual_seed(1)
@@ -108,7 +112,8 @@ def run(model):
     with torch.no_grad():
         given = {model.main_input_name: inputs[model.main_input_name]()}
         if model.can_generate():
-            model.generate(**given, max_new_tokens=3, min_new_tokens=3, do_sample=False)
+            # Another type may choose other words, and then nothing of them could be compared.
+            model.generate(**given, max_new_tokens=3, min_new_tokens=3, do_sample=False, prefix_allowed_tokens_fn=word)
         else:
             model(**given)
             model(**given)
