@@ -280,6 +280,7 @@ FedTokens Feeding::at(const Step& step) {
 
 void mark_other_tokens(Feeding& feeding, bool is_mapped, Alignment& alignment) {
   std::vector<Step*> steps;
+  steps.reserve(alignment.steps.size());
   for (Step& step : alignment.steps) steps.push_back(&step);
   std::stable_sort(steps.begin(), steps.end(),
                    [](const Step* a, const Step* b) { return a->number < b->number; });

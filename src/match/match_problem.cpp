@@ -102,7 +102,8 @@ std::string MatchProblem::listed(const SegmentSide& side,
     if (modules && mapping.module_tensor.empty()) continue;
     const std::string& type = modules ? mapping.library : mapping.module;
     const std::string& tensor = modules ? mapping.library_tensor : mapping.module_tensor;
-    std::string name = tensor.empty() ? type : type + "_" + tensor;
+    std::string name = type;
+    if (!tensor.empty()) name.append("_").append(tensor);
     if (std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(std::move(name));
   }
