@@ -260,6 +260,7 @@ std::vector<Program> programs_like(const Recording& recording,
     before = std::move(in);
   }
   std::vector<Program> programs;
+  programs.reserve(graphs.size());
   for (Tops& graph : graphs) programs.push_back(program_of(recording, std::move(graph)));
   return with_shared(std::move(programs));
 }

@@ -190,7 +190,7 @@ std::optional<Arrangement> arrangement_of(const RowsSide& golden, const RowsSide
   const size_t actual_rows = actual.tokens.count;
   if (golden_rows == actual_rows) {
     if (g.sequences > 1) {
-      const Arrangement found = by_position(g);
+      Arrangement found = by_position(g);
       if (agrees(found, alike)) return found;
     }
     if (a.sequences > 1) {

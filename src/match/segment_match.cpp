@@ -123,6 +123,7 @@ class Matcher {
   // fault would show in what follows.
   void drop_coincidences(std::vector<Tally>& tallies) {
     std::vector<const Tally::Candidate*> winners;
+    winners.reserve(tallies.size());
     for (const Tally& tally : tallies) winners.push_back(winner_of(tally));
     follows_well_.assign(problem_.evidence.size(), {});
     for (size_t e = 0; e < problem_.evidence.size(); ++e) {
@@ -435,7 +436,7 @@ class Matcher {
                !is_own_work(value.kind, problem_.actual.values[match.actual].kind);
       });
       if (equal == matches_.end()) continue;
-      const Match other = *equal;
+      const Match& other = *equal;
       const uint32_t golden = free_member_like(other.golden);
       add(golden, a, form_of(golden, a, other.form), Certainty::kLikely,
           "it holds the same as " +

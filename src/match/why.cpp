@@ -12,7 +12,7 @@ constexpr size_t kShown = 12;
 
 std::string form_text(const Form& form) {
   const std::string golden = form.golden.text();
-  const std::string actual = form.actual.text();
+  std::string actual = form.actual.text();
   if (golden.empty()) return actual;
   return "golden " + golden + (actual.empty() ? "" : "; mine " + actual);
 }
