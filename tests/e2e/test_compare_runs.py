@@ -79,7 +79,7 @@ def test_a_faulty_embedding_is_no_other_prompt(ait, tmp_path, inputs):
     case.library.run(prompt, words)
     done, rows = case.compare(ait)
     assert "different tokens" not in done.stdout
-    assert "The error jumps first at token 0, " in done.stdout
+    assert "The error jumps first at token 0, 0_WordEmbedding" in done.stdout
     first = next(row for row in rows if row["my_op_type"] == "RmsNormOperation")
     assert float(first["relative_euclidean_distance"]) > 1
 
