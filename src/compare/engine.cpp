@@ -294,6 +294,7 @@ class Run {
     row.token = pair.token;
     row.phase = pair.phase;
     row.subject = pair.subject;
+    row.origin = pair.origin;
     if (pair.complete()) {
       row.certainty = pair.certainty;
       row.certainty_reason = pair.why;

@@ -40,6 +40,7 @@ struct Row {
   std::string token = "0";
   match::Phase phase = match::Phase::kUnknown;
   match::Subject subject;
+  match::Origin origin;
   // How sure it is that the two belong together, and why; nothing where a side is missing or
   // nobody had to decide.
   std::optional<match::Certainty> certainty;

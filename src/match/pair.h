@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "capture/capture.h"
+#include "capture/op_kind.h"
 
 namespace ait::match {
 
@@ -94,6 +95,24 @@ struct Subject {
   bool operator==(const Subject&) const = default;
 };
 
+// How a value of my side came about, as far as its recording tells. Rows are those of one token.
+struct Origin {
+  bool is_known = false;  // false: nothing tells, and the rest says nothing
+  // What computed it: the operation that put it out; of what goes into a module and came out of
+  // none, the module around that one.
+  std::string operation;
+  capture::OpKind kind = capture::OpKind::kUnknown;
+  // The rows whose values went into it, each as how many rows before this one, ascending. None: it
+  // came from outside, or from values that have no rows.
+  std::vector<uint32_t> sources;
+  bool is_copy = false;  // it holds what its only source holds
+  // Operations between the sources and it that have no row, since nothing of golden is like their
+  // results, in the order in which they ran.
+  std::vector<std::string> passed;
+
+  bool operator==(const Origin&) const = default;
+};
+
 // What a model does for a token.
 enum class Phase : uint8_t { kUnknown, kPrefill, kDecode };
 
@@ -103,6 +122,10 @@ struct Pair {
   Subject subject;
   Side golden;
   Side actual;
+  Origin origin;
+  // Rows of the tensors (all dimensions but the last) that hold no token, but fill a sequence up;
+  // null: none is known. Nobody minds what they hold.
+  std::shared_ptr<const std::vector<bool>> padding;
   Fit fit = Fit::kNone;
   Certainty certainty = Certainty::kCertain;
   std::string why;      // one short sentence; empty where the kind of comparison says it already

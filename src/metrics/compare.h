@@ -59,6 +59,8 @@ struct Request {
   NonFinite non_finite = NonFinite::kSkip;
   bool kl = true;
   bool rows = false;  // also the worst row and KL row by row; a row is the last dimension of golden
+  bool profile = false;                        // also where in the tensor the error is
+  const std::vector<bool>* padding = nullptr;  // rows that do not count there; null: all count
   // Elements whose relative error is below thresholds[k] are counted in Comparison::passes[k].
   std::array<double, kMaxThresholds> thresholds{};
   size_t threshold_count = 0;
@@ -94,6 +96,25 @@ struct RowFinding {
   double kl_max = 0;
 };
 
+// How the error is spread over a tensor, so that damage to a part of it is seen. A row is the last
+// dimension, a column the same place in all rows; `padding` is left out. The error of a row is
+// |m - g| over |g| of that row, or over a tenth of the usual (median) |g| of a row where that is
+// more; of a column over |g| of that column, or over the usual |g| of a column where that is more.
+struct ErrorProfile {
+  double error = 0;  // |m - g| over |g| of all rows that count
+  size_t rows = 0;   // that count
+  size_t worst_row = 0;
+  double worst_row_error = 0;
+  double usual_row_error = 0;  // the median
+  size_t columns = 0;
+  size_t column_rows = 0;  // rows that columns were looked at in, evenly spread where not all
+  size_t worst_column = 0;
+  double worst_column_error = 0;
+  double usual_column_error = 0;
+  size_t saturated = 0;  // values of mine that are the largest number of their type or infinite
+  size_t flushed = 0;    // values of mine that are 0 where golden's are not
+};
+
 struct Comparison {
   size_t elements = 0;
   size_t compared = 0;     // positions finite on both sides
@@ -123,6 +144,7 @@ struct Comparison {
   Side golden;
   Side actual;
   std::optional<RowFinding> row;
+  std::optional<ErrorProfile> profile;  // where Request::profile, and the two differ
 };
 
 // Complex tensors are compared as twice as many reals; packed 4-bit types byte for byte as unsigned
