@@ -71,7 +71,6 @@ std::string without_paths(const Row& row) {
 
 void ComparisonSummary::add(const Row& row) {
   ++rows_;
-  jump_.add(row);
   const metrics::Comparison* c = compare::metrics_of(row);
   if (compare::non_finite_differ(row)) {
     if (non_finite_++ == 0) first_non_finite_ = row;
@@ -122,18 +121,14 @@ std::string ComparisonSummary::text(bool coloured) const {
   return out;
 }
 
-std::string ComparisonSummary::jump_text() const {
-  const Row* row = jump_.row();
-  if (row == nullptr) return {};
-  return fmt::format("\nThe error jumps first at {}: {}\n", where(*row), jump_size(*row));
-}
-
-std::string ComparisonSummary::next_step(bool in_order, const std::string& report_path) const {
+std::string ComparisonSummary::next_step(const std::vector<locate::Finding>& findings,
+                                         const std::string& report_path) const {
   const auto look = [](std::string_view what, const Row& row) {
     return fmt::format("Next: look at {} with: ait show {}\n", what,
                        report::visible(row.actual.records.front().path));
   };
-  if (in_order && jump_.row() != nullptr) return look("where the error begins", *jump_.row());
+  if (!findings.empty() && !findings.front().row.actual.records.empty())
+    return look("where the error begins", findings.front().row);
   if (!worst_.empty()) return look("the worst one", worst_.front());
   return fmt::format("Next: open {}\n", report::visible(report_path));
 }
@@ -159,22 +154,6 @@ report::JsonObject ComparisonSummary::json(const tables::ComparisonColumns& colu
   report::JsonObject root;
   root.set("summary", std::move(counts)).set("worst", std::move(worst));
   return root;
-}
-
-report::Cell ComparisonSummary::jump_json() const {
-  return jump_.row() == nullptr ? Cell() : Cell(tables::data_id(jump_.row()->subject));
-}
-
-std::string ComparisonSummary::jump_size(const Row& row) const {
-  const metrics::Comparison* c = compare::metrics_of(row);
-  if (compare::non_finite_differ(row))
-    return fmt::format("NaN or infinities on one side only ({})", non_finite_counts(row));
-  const std::string before = report::number_text(jump_.before());
-  if (c == nullptr)
-    return fmt::format("relative_euclidean_distance is at least {}, and at least {} before",
-                       report::number_text(*row.distance_at_least), before);
-  return fmt::format("relative_euclidean_distance {}, at most {} before",
-                     report::number_text(c->relative_euclidean_distance), before);
 }
 
 void ComparisonSummary::keep_if_worst(const Row& row) {
