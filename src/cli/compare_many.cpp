@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "cli/report_name.h"
 #include "compare/engine.h"
+#include "locate/examine.h"
 #include "locate/locate.h"
 #include "report/json.h"
 #include "report/utf8.h"
@@ -104,6 +105,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
                             list.pairs.count));
 
   std::vector<locate::Finding> findings = locator.findings();
+  locate::examine(findings, [&](size_t number) { return list.pairs.at(number); });
   int status = hits.empty() ? kDone : kFailOnHit;
   if (options.json) {
     report::JsonArray met;
