@@ -126,6 +126,7 @@ void Locator::judge(size_t i, const std::vector<Expected>& all) {
 
   if (value.is_broken) {
     judgement.verdict = Verdict::kBroken;
+    healthy_[i] = expected.errors[0];
     const bool handed_on = std::any_of(value.sources.begin(), value.sources.end(),
                                        [&](uint32_t source) { return values_[source].is_broken; });
     judgement.reason =

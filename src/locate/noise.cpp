@@ -25,6 +25,9 @@ constexpr double kBeforeFactor = 10;
 constexpr Errors kLocalFactor = {1, 1.3, 1.5};
 constexpr Errors kLocalFloor = {1, 2.5, 3};
 
+// The worst of many rows that are alike is that much farther off than all of them.
+constexpr double kRowOverWhole = 1.5;
+
 // With so many other layers the median of their gains is what the operation does.
 constexpr size_t kEnoughPeers = 3;
 // One or two may both be unlike this one.
@@ -130,7 +133,8 @@ class Model {
         continue;
       }
       inputs[kWhole] = std::max(inputs[kWhole], source.spread);
-      inputs[kRow] = std::max(inputs[kRow], source.error(Measure::kRow));
+      inputs[kRow] =
+          std::max({inputs[kRow], source.error(Measure::kRow), kRowOverWhole * source.spread});
       inputs[kColumn] = std::max(inputs[kColumn], source.error(Measure::kColumn));
     }
     if (!value.is_leaf || value.kind == OpKind::kAttention || value.kind == OpKind::kCache) {
