@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "compare/engine.h"
-#include "locate/replay.h"
+#include "locate/introduced.h"
 
 namespace ait::locate {
 namespace {
@@ -21,7 +21,7 @@ void find_culprit(Finding& finding) {
   std::vector<std::string> candidates = finding.row.origin.passed;
   candidates.push_back(finding.operation);
   for (const std::string& operation : candidates) {
-    const auto again = replay(record, operation);
+    const auto again = introduced_error(record, operation);
     if (!again) continue;
     any = true;
     if (again->of_bound <= 1) continue;

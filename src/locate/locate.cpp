@@ -58,6 +58,16 @@ bool has_other_shape(const Row& row) {
          row.reason.find(compare::reasons::kShape) != std::string::npos;
 }
 
+// That computed the value. Of a kernel, the operation that it belongs to.
+std::string operation_of(const Row& row) {
+  const std::string& name = row.origin.is_known && !row.origin.operation.empty()
+                                ? row.origin.operation
+                                : row.subject.name;
+  const bool is_kernel =
+      !row.actual.records.empty() && row.actual.records.front().level == capture::Level::kKernel;
+  return is_kernel && name == row.subject.name ? name.substr(0, name.rfind('/')) : name;
+}
+
 }  // namespace
 
 void Locator::add(Row&& row, uint64_t bytes) {
@@ -215,9 +225,7 @@ void Locator::judge_alone(size_t i) {
 
 uint32_t Locator::add_finding(size_t i, const Expected& expected, const std::string& reason) {
   const Row& row = waiting_[i].row;
-  const std::string& operation = row.origin.is_known && !row.origin.operation.empty()
-                                     ? row.origin.operation
-                                     : row.subject.name;
+  const std::string operation = operation_of(row);
   // The same operation on another rank.
   for (uint32_t known = 0; known < findings_.size(); ++known)
     if (findings_[known].operation == operation && findings_[known].row.token == row.token &&

@@ -1,4 +1,4 @@
-#include "locate/replay.h"
+#include "locate/introduced.h"
 
 #include <algorithm>
 #include <atomic>
@@ -28,7 +28,8 @@ std::vector<uint64_t> ids_of(const std::string& operation) {
 
 }  // namespace
 
-std::optional<Replay> replay(const capture::TensorRecord& record, const std::string& operation) {
+std::optional<Introduced> introduced_error(const capture::TensorRecord& record,
+                                           const std::string& operation) {
   // "…/ait_dump/tensors/0_4711/0/3_Layer/1_Linear/after/outtensor0.bin"
   const size_t at = record.path.rfind("/" + record.operation + "/");
   if (at == std::string::npos) return std::nullopt;
@@ -36,11 +37,11 @@ std::optional<Replay> replay(const capture::TensorRecord& record, const std::str
   if (ids.empty()) return std::nullopt;
   const auto found = opcheck::find_cases({.folder = record.path.substr(0, at), .ids = {ids}});
   if (!found) return std::nullopt;
-  std::optional<Replay> out;
+  std::optional<Introduced> out;
   const std::atomic<bool> stop = false;
   opcheck::check_cases(found->cases, {}, stop, [&](std::vector<opcheck::CheckRow>&& rows) {
     for (const opcheck::CheckRow& row : rows)
-      if (row.of_bound) out = Replay{std::max(*row.of_bound, out ? out->of_bound : 0)};
+      if (row.of_bound) out = Introduced{std::max(*row.of_bound, out ? out->of_bound : 0)};
   });
   return out;
 }
