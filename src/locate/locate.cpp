@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "compare/measure.h"
+#include "compare/non_finite.h"
 
 namespace ait::locate {
 namespace {
@@ -140,12 +141,11 @@ void Locator::judge(size_t i, const std::vector<Expected>& all) {
     const bool handed_on = std::any_of(value.sources.begin(), value.sources.end(),
                                        [&](uint32_t source) { return values_[source].is_broken; });
     judgement.reason =
-        handed_on ? "it holds NaN or infinities on one side only, and so does what went into it."
-                  : "it holds NaN or infinities on one side only.";
+        "NaN or infinities stand on one side only (" + compare::non_finite_counts(row) +
+        (handed_on ? "), as in what went into it." : "), and in nothing that went into it.");
     if (handed_on && inherited != kNoFinding) return follow(inherited);
     if (before != kNoFinding) return follow(before);
-    found_[i] = add_finding(
-        i, expected, "NaN or infinities stand on one side only, and in nothing that went into it.");
+    found_[i] = add_finding(i, expected, judgement.reason);
     return;
   }
 
@@ -170,9 +170,9 @@ void Locator::judge(size_t i, const std::vector<Expected>& all) {
 
   const double ratio = judgement.expected > 0 ? judgement.error / judgement.expected : 0;
   const std::string text =
-      fmt::format("{} is {} off, {} times the {} ({}).", measure_text(row, measure),
-                  number_text(judgement.error), times_text(ratio), expected_text(expected, measure),
-                  expected.basis_text());
+      fmt::format("{} is {}{} off, {} times the {} ({}).", measure_text(row, measure),
+                  value.is_bound ? "at least " : "", number_text(judgement.error),
+                  times_text(ratio), expected_text(expected, measure), expected.basis_text());
   decisive_ = measure;
   const double needed = inherited == kNoFinding ? 1 : kSecondFault;
   if (excess > needed && before == kNoFinding) {

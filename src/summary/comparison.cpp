@@ -36,15 +36,6 @@ bool is_worse(const Row& a, const Row& b) {
   return x.cosine_similarity < y.cosine_similarity;
 }
 
-// "golden: 0, my side: 9", or where only statistics are known, which side holds some.
-std::string non_finite_counts(const Row& row) {
-  const auto count = [](const compare::Side& side) {
-    if (side.kept == capture::Kept::kBytes) return std::to_string(side.statistics->non_finite());
-    return std::string(side.has_non_finite() ? "some" : "none");
-  };
-  return fmt::format("golden: {}, my side: {}", count(row.golden), count(row.actual));
-}
-
 // "token 0, 2_Layer/0_Linear/outtensor0"
 std::string where(const Row& row) {
   return fmt::format("token {}, {}", report::visible(row.token),
@@ -100,9 +91,9 @@ std::string ComparisonSummary::text(bool coloured) const {
     out += fmt::format("{} without a partner: {} only in golden, {} only in my side\n",
                        only_golden_ + only_actual_, only_golden_, only_actual_);
   if (first_non_finite_)
-    out +=
-        fmt::format("{} with NaN or infinities on one side only; the first is {} ({})\n",
-                    non_finite_, where(*first_non_finite_), non_finite_counts(*first_non_finite_));
+    out += fmt::format("{} with NaN or infinities on one side only; the first is {} ({})\n",
+                       non_finite_, where(*first_non_finite_),
+                       compare::non_finite_counts(*first_non_finite_));
   if (farthest_)
     out += fmt::format(
         "{} compared by statistics alone, since a side holds no data; the farthest apart is {}: "
