@@ -6,8 +6,10 @@ import dataclasses
 import math
 import pathlib
 import random
+import shutil
 import time
 
+import engine_faults
 import faults
 import healthy
 import runs
@@ -15,6 +17,7 @@ import torch_faults
 
 FAULT_PREFIX, HEALTHY_PREFIX = "fault:", "healthy:"
 ATTEMPTS = 40  # until what is drawn has a fault that is large enough
+NOISE_SHARE = 0.25  # of the faults of the embedded acceleration library
 ACCUSING = ("fault", "broken")  # verdicts
 
 
@@ -35,18 +38,26 @@ class Outcome:
     seconds: float = 0.0
 
     @property
-    def failed(self) -> bool:
+    def verdict(self) -> str:
         if self.error:
-            return True
-        return not self.operation_right or self.cause_right is False if self.faulty else self.accused
+            return "did not run"
+        if not self.faulty:
+            return "accused" if self.accused else "right"
+        if not self.operation_right:
+            return "wrong operation" if self.found else "not found"
+        return "wrong cause" if self.cause_right is False else "right"
+
+    @property
+    def failed(self) -> bool:
+        return self.verdict != "right"
 
     def line(self) -> str:
-        ratio = "" if math.isnan(self.ratio) else f" [{self.ratio:.3g} times a healthy run's error]"
+        ratio = "" if math.isnan(self.ratio) else f", {self.ratio:.3g} times a healthy run's error"
         if self.error:
-            return f"{self.case}: {self.error} ({self.description})"
+            return f"{self.error} ({self.description})"
         if not self.faulty:
-            return f"{self.case}: {'accused ' + self.found if self.accused else 'nothing'} ({self.description})"
-        return f"{self.case}: found {self.found or 'nothing'}; planted {self.expected}{ratio} ({self.description})"
+            return f"{self.found or 'nothing'} ({self.description})"
+        return f"found {self.found or 'nothing'}; planted {self.expected} ({self.description}{ratio})"
 
 
 def findings_of(document: dict) -> list[dict]:
@@ -80,6 +91,9 @@ def run_case(case: str, half: str, keep: pathlib.Path | None = None) -> Outcome:
 
 
 def _run_fault(outcome: Outcome, rng: random.Random, folder: pathlib.Path) -> None:
+    if outcome.kind in engine_faults.KINDS:
+        _run_engine_fault(outcome, rng, folder)
+        return
     kind = torch_faults.KINDS[outcome.kind]
     with_noise = rng.random() < kind.noise_share and runs.takes_noise()
     for _ in range(ATTEMPTS):
@@ -98,6 +112,22 @@ def _run_fault(outcome: Outcome, rng: random.Random, folder: pathlib.Path) -> No
     if models.noise is not None:
         noise = runs.record_torch(models.noise, folder / "noise", setup.words)
     _judge_fault(outcome, fault.operations, fault.causes, runs.compare(golden, mine, noise, folder / "out"))
+
+
+def _run_engine_fault(outcome: Outcome, rng: random.Random, folder: pathlib.Path) -> None:
+    with_noise = rng.random() < NOISE_SHARE and runs.takes_noise()
+    for _ in range(ATTEMPTS):
+        case = engine_faults.draw_case(outcome.kind, rng, folder, with_noise)
+        if case is not None:
+            break
+        shutil.rmtree(folder)
+        folder.mkdir()
+    else:
+        raise RuntimeError(f"no setup of {ATTEMPTS} has a fault that is large enough")
+    outcome.description = case.description + (", with a third run" if with_noise else "")
+    outcome.ratio = case.ratio
+    document = runs.compare(case.golden, case.mine, case.noise, folder / "out")
+    _judge_fault(outcome, case.operations, case.causes, document)
 
 
 def _judge_fault(outcome: Outcome, operations: set[str], causes: set[str], document: dict) -> None:

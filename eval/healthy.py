@@ -9,6 +9,7 @@ import random
 from typing import Callable
 
 import torch
+from engine_runs import draw_engine_model
 from models import Shape, Words, clone, draw_shape, draw_words, make_model
 from runs import record_torch
 
@@ -125,6 +126,82 @@ def _near_ties(rng: random.Random, folder: pathlib.Path) -> Pair:
     return _two(folder, shape, _words(rng), clone(model, golden_type), clone(model, my_type), text)
 
 
+def _compiled(backend: str) -> Callable:
+    """Layers, or parts of them, that torch.compile has compiled: they are recorded from outside."""
+
+    def make(rng: random.Random, folder: pathlib.Path) -> Pair:
+        layers = rng.choice((2, 3)) if backend == "inductor" else rng.choice((2, 4, 12))
+        shape = draw_shape(rng, ("llama", "qwen2", "gpt2"), layers=layers)
+        model = make_model(shape)
+        golden_type, my_type = rng.choice((("fp32", "fp32"), ("fp32", "bf16"), ("bf16", "bf16")))
+        mine = clone(model, my_type, "sdpa" if rng.random() < 0.5 else None)
+        torch._dynamo.reset()
+        whole = rng.random() < 0.5
+        for layer in mine.get_submodule(shape.names.layers):
+            if whole:
+                layer.mlp = torch.compile(layer.mlp, backend=backend)
+            else:
+                for norm in shape.names.norms:
+                    setattr(layer, norm, torch.compile(getattr(layer, norm), backend=backend))
+        words = _words(rng, steps=0)
+        text = f"eager {golden_type} against {backend} {my_type}, {'mlps' if whole else 'norms'} compiled"
+        return _two(folder, shape, words, clone(model, golden_type), mine, text)
+
+    return make
+
+
+# The embedded acceleration library
+
+
+def _engine_torch(rng: random.Random, folder: pathlib.Path) -> Pair:
+    model = draw_engine_model(rng, folder, steps=rng.choice((0, 2)))
+    golden_type, my_type = rng.choice((("fp32", "fp16"), ("fp32", "bf16"), ("fp32", "fp32"), ("fp16", "fp16")))
+    golden = record_torch(model.copy(golden_type), folder / "golden", model.words)
+    mine = model.record(folder / "mine", my_type)
+    return Pair(golden, mine, f"{model.shape}, torch in {golden_type} against the engine in {my_type}")
+
+
+def _engine_types(rng: random.Random, folder: pathlib.Path) -> Pair:
+    model = draw_engine_model(rng, folder, steps=rng.choice((0, 2)), layers=rng.choice((2, 4, 12, 40)))
+    golden_type, my_type = rng.choice((("fp32", "fp16"), ("fp32", "bf16"), ("fp16", "bf16")))
+    golden = model.record(folder / "golden", golden_type)
+    mine = model.record(folder / "mine", my_type)
+    return Pair(golden, mine, f"{model.shape}, the engine in {golden_type} against {my_type}")
+
+
+def _processes(rng: random.Random, folder: pathlib.Path) -> Pair:
+    model = draw_engine_model(rng, folder, steps=rng.choice((0, 2)))
+    dtype = rng.choice(("fp32", "fp16", "bf16"))
+    if rng.random() < 0.3:
+        golden = record_torch(model.copy("fp32"), folder / "golden", model.words)
+    else:
+        golden = model.record(folder / "golden", dtype)
+    mine = model.record(folder / "mine", dtype, "--tp", "2")
+    return Pair(golden, mine, f"{model.shape}, {dtype}, one process against two")
+
+
+def _quantised(rng: random.Random, folder: pathlib.Path) -> Pair:
+    """Weights are the same to the bit, so activations alone are quantised."""
+    model = draw_engine_model(rng, folder, steps=rng.choice((0, 1)), rounded=True)
+    golden_type = rng.choice(("fp32", "fp16"))
+    if rng.random() < 0.5:
+        golden = record_torch(model.copy(golden_type), folder / "golden", model.words)
+    else:
+        golden = model.record(folder / "golden", golden_type)
+    mine = model.record(folder / "mine", "w8a8")
+    return Pair(golden, mine, f"{model.shape}, {golden_type} against w8a8 of the same weights")
+
+
+def _engine_padding(rng: random.Random, folder: pathlib.Path) -> Pair:
+    model = draw_engine_model(rng, folder, steps=1, lengths=[rng.randint(3, 9) for _ in range(3)])
+    dtype = rng.choice(("fp32", "fp16", "bf16"))
+    golden = model.record(folder / "golden", dtype)
+    mine = model.record(folder / "mine", dtype, padded=True)
+    return Pair(golden, mine, f"{model.shape}, {dtype}, prompts one after another against padded")
+
+
+AT_MOST = {"inductor": 2}  # cases of a kind in each half: it compiles for seconds
+
 KINDS: dict[str, Callable[[random.Random, pathlib.Path], Pair]] = {
     "fp32-bf16": _types("fp32", "bf16"),
     "fp32-fp16": _types("fp32", "fp16"),
@@ -137,4 +214,11 @@ KINDS: dict[str, Callable[[random.Random, pathlib.Path], Pair]] = {
     "threads": _threads,
     "cache-recomputed": _recomputed,
     "near-ties": _near_ties,
+    "compiled": _compiled("aot_eager"),
+    "inductor": _compiled("inductor"),
+    "engine-torch": _engine_torch,
+    "engine-types": _engine_types,
+    "one-two-processes": _processes,
+    "w8a8": _quantised,
+    "engine-padding": _engine_padding,
 }

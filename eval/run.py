@@ -30,19 +30,20 @@ ACCUSED_SHARE = 0.05
 
 
 def all_cases(seed: int, fixed_faults: int, fixed_healthy: int, kinds: set[str]) -> list[tuple[str, str]]:
+    import engine_faults
+    import healthy
+    import torch_faults
     from cases import FAULT_PREFIX, HEALTHY_PREFIX
-    from healthy import KINDS as HEALTHY_KINDS
-    from torch_faults import KINDS as FAULT_KINDS
 
     cases = []
     for prefix, names, count in (
-        (FAULT_PREFIX, FAULT_KINDS, fixed_faults),
-        (HEALTHY_PREFIX, HEALTHY_KINDS, fixed_healthy),
+        (FAULT_PREFIX, [*torch_faults.KINDS, *engine_faults.KINDS], fixed_faults),
+        (HEALTHY_PREFIX, [*healthy.KINDS], fixed_healthy),
     ):
         for name in names:
             if kinds and name not in kinds:
                 continue
-            for number in range(count):
+            for number in range(min(count, healthy.AT_MOST.get(name, count))):
                 cases.append((f"{prefix}{name}/{number}", "fixed"))
                 cases.append((f"{prefix}{name}/{seed}.{number}", "drawn"))
     return cases
@@ -65,8 +66,15 @@ def run_all(tasks: list, workers: int):
         begin_worker()
         yield from map(work, tasks)
         return
-    with multiprocessing.get_context("spawn").Pool(workers, begin_worker) as pool:
+    pool = multiprocessing.get_context("spawn").Pool(workers, begin_worker)
+    try:
         yield from pool.imap(work, tasks)
+        pool.close()
+    except BaseException:
+        pool.terminate()
+        raise
+    finally:
+        pool.join()
 
 
 def _count(outcomes: list, right) -> str:
@@ -111,7 +119,7 @@ def report(outcomes: list, seed: int) -> list[str]:
             lines += [*healthy_table(healthy), ""]
     failed = [each for each in outcomes if each.failed]
     lines += ["### What failed", ""]
-    lines += [f"- `{each.line()}`" for each in failed] or ["Nothing."]
+    lines += [f"- {each.verdict}: `{each.case}`, {each.line()}" for each in failed] or ["Nothing."]
     return lines
 
 
@@ -170,7 +178,7 @@ def main() -> int:
     for outcome in run_all([(*case, options.keep) for case in cases], workers):
         outcomes.append(outcome)
         if options.verbose or options.case or outcome.failed:
-            print(("FAILED " if outcome.failed else "right  ") + outcome.line(), flush=True)
+            print(f"{outcome.verdict:15} {outcome.case}: {outcome.line()}", flush=True)
     lines = report(outcomes, seed)
     print()
     print("\n".join(lines[: lines.index("### What failed")]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from faults import ALL, DENSE, FLOAT32, LLAMA_LIKE, Fault, Kind, Setup
+from faults import DENSE, FLOAT32, LLAMA_LIKE, Fault, Kind, Setup
 from patches import alter_attention, alter_output, drop_residual, replace_forward, replace_function
 
 WIDE_TYPES = (("fp32", "fp32"), ("fp32", "bf16"), ("fp32", "fp16"))
