@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "compare/engine.h"
 #include "locate/introduced.h"
 
@@ -11,6 +15,10 @@ namespace {
 // Hypotheses cost time, and what comes after the first few faults follows from them more often than
 // not.
 constexpr size_t kExamined = 4;
+
+// Rows that are looked through for the same value at the tokens before, and how many of these.
+constexpr size_t kLookedBack = 20000;
+constexpr size_t kEarlierTokens = 64;
 
 // Which of the operations that may have made a value adds an error of its own, where that can be
 // told: those that have no partner, and the one that put the value out.
@@ -37,16 +45,67 @@ void find_culprit(Finding& finding) {
         "and parameters among that.";
 }
 
+// The tensors of a row as they are compared; nothing where they cannot be read, or do not fit.
+std::optional<std::pair<Tensor, Tensor>> tensors_of(const match::Pair& pair) {
+  auto tensors = compare::load_pair(pair);
+  if (!tensors || tensors->first.elements() != tensors->second.elements()) return std::nullopt;
+  return std::move(*tensors);
+}
+
+// The same value at tokens before, the oldest first.
+std::vector<std::pair<Tensor, Tensor>> earlier_of(size_t number, const match::Pair& pair,
+                                                  const PairOf& pair_of) {
+  std::vector<std::pair<Tensor, Tensor>> out;
+  if (pair.token == "0") return out;
+  for (size_t back = 1; back <= number && back <= kLookedBack && out.size() < kEarlierTokens;
+       ++back) {
+    const auto other = pair_of(number - back);
+    if (!other || other->token == pair.token || !(other->subject == pair.subject)) continue;
+    if (auto tensors = tensors_of(*other)) out.push_back(std::move(*tensors));
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+std::optional<CauseCase> case_of(const Finding& finding, const PairOf& pair_of) {
+  const auto pair = pair_of(finding.number);
+  if (!pair) return std::nullopt;
+  auto tensors = tensors_of(*pair);
+  if (!tensors) return std::nullopt;
+  CauseCase fault{std::move(tensors->first), std::move(tensors->second)};
+  fault.kind = finding.row.origin.kind;
+  fault.type = finding.row.actual.records.front().type;
+  fault.noise = finding.expected.errors[0];
+  if (pair->padding) fault.padding = *pair->padding;
+  if (finding.measure == Measure::kRow)
+    if (const metrics::Comparison* c = compare::metrics_of(finding.row); c && c->profile)
+      fault.worst_row = c->profile->worst_row;
+  for (auto& [golden, actual] : earlier_of(finding.number, *pair, pair_of))
+    fault.golden_earlier.push_back(std::move(golden));
+  for (const size_t number : finding.sources) {
+    const auto source = pair_of(number);
+    if (!source) continue;
+    auto input = tensors_of(*source);
+    if (!input) continue;
+    CauseInput& added =
+        fault.inputs.emplace_back(CauseInput{std::move(input->first), std::move(input->second),
+                                             source->subject.name, source->origin.kind});
+    for (auto& [golden, actual] : earlier_of(number, *source, pair_of)) {
+      added.golden_earlier.push_back(std::move(golden));
+      added.actual_earlier.push_back(std::move(actual));
+    }
+  }
+  return fault;
+}
+
 }  // namespace
 
 void examine(std::vector<Finding>& findings, const PairOf& pair_of) {
   for (size_t i = 0; i < findings.size() && i < kExamined; ++i) {
     Finding& finding = findings[i];
-    if (finding.verdict() != compare::Verdict::kSuspicious) find_culprit(finding);
-    const auto pair = pair_of(finding.number);
-    if (!pair) continue;
-    const auto tensors = compare::load_pair(*pair);
-    if (!tensors || tensors->first.elements() != tensors->second.elements()) continue;
+    if (finding.verdict() == compare::Verdict::kSuspicious) continue;
+    find_culprit(finding);
+    if (auto fault = case_of(finding, pair_of)) finding.causes = likely_causes(*fault);
   }
 }
 
