@@ -10,6 +10,7 @@ namespace ait::locate {
 namespace {
 
 constexpr auto kFamilies = std::to_array<void (*)(const Evidence&, Candidates&)>({
+    arithmetic_causes,
     layout_causes,
 });
 

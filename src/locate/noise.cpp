@@ -64,7 +64,7 @@ KindModel model_of(const Value& value) {
 
 // Sums of float32 products are rounded to float32 at every step, and those of narrow types are not.
 double reduction_units(const Value& value, const std::vector<Value>& values) {
-  if (value.unit > rounding_unit(DType::kFloat32)) return 1;
+  if (value.unit > unit_of(DType::kFloat32)) return 1;
   size_t longest = 1;
   for (const uint32_t source : value.sources) longest = std::max(longest, values[source].columns);
   return 1 + std::sqrt(static_cast<double>(longest)) / 8;

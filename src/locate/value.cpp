@@ -80,7 +80,7 @@ const char* word(Measure measure) {
 
 std::string number_text(double value) { return fmt::format("{:.2g}", value); }
 
-double rounding_unit(DType dtype) {
+double unit_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
       return 0x1p-53;
@@ -128,7 +128,7 @@ Value value_of(const compare::Row& row, size_t place) {
   for (const uint32_t back : row.origin.sources)
     if (back > 0 && back <= place) value.sources.push_back(static_cast<uint32_t>(place - back));
   for (const compare::Side* side : {&row.golden, &row.actual})
-    if (side->dtype) value.unit = std::max(value.unit, rounding_unit(*side->dtype));
+    if (side->dtype) value.unit = std::max(value.unit, unit_of(*side->dtype));
   value.is_broken = compare::non_finite_differ(row);
   const metrics::Comparison* c = compare::metrics_of(row);
   if (c != nullptr) {

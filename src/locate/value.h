@@ -49,7 +49,7 @@ struct Value {
 Value value_of(const compare::Row& row, size_t place);
 
 // The relative error of rounding to a type, half a unit in the last place; 0 for integers.
-double rounding_unit(DType dtype);
+double unit_of(DType dtype);
 
 // "0.0031", two digits.
 std::string number_text(double value);
