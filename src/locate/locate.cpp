@@ -85,6 +85,7 @@ void Locator::judge_token() {
   found_.assign(values_.size(), kNoFinding);
   healthy_.assign(values_.size(), 0);
   if (options_.in_order) {
+    pass_errors_on(values_);
     const std::vector<Expected> expected = expect(values_, noise_, memory_);
     for (size_t i = 0; i < values_.size(); ++i) judge(i, expected);
     for (size_t i = 0; i < values_.size(); ++i)
@@ -115,7 +116,13 @@ void Locator::judge(size_t i, const std::vector<Expected>& all) {
     row.judgement = Judgement{Verdict::kBroken, 0, 0, "its shape is another one than golden's."};
     return;
   }
-  if (!value.is_compared && !value.is_broken) return;
+  if (!value.is_compared && !value.is_broken) {
+    found_[i] = inherited;
+    for (const uint32_t source : value.sources)
+      healthy_[i] = std::max(
+          healthy_[i], found_[source] == kNoFinding ? values_[source].spread : healthy_[source]);
+    return;
+  }
   if (value.is_identical) {
     row.judgement = Judgement{Verdict::kIdentical, 0, 0, "every element is identical."};
     return;

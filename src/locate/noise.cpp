@@ -123,7 +123,7 @@ class Model {
     for (const uint32_t at : value.sources) {
       const Value& source = values_[at];
       unit = std::max(unit, source.unit);
-      if (!is_finite(source)) continue;
+      if (source.is_broken) continue;
       if (source.is_discrete) {
         // Another choice makes another row of all that follows.
         if (!source.is_identical) {

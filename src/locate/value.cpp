@@ -45,6 +45,15 @@ uint64_t hash_of(const std::string& text) { return std::hash<std::string>()(text
 // The error of fewer elements than this is that of single elements, which stray without bounds.
 constexpr size_t kFewestTogether = 8;
 
+// Of integers that stand for real numbers: half a step, relative to their root mean square. 0 for
+// all else.
+double quantised_unit(const compare::Side& side) {
+  if (!side.dtype || !side.statistics || side.statistics->l2_norm == 0) return 0;
+  if (*side.dtype != DType::kInt8 && *side.dtype != DType::kUInt8) return 0;
+  const double count = static_cast<double>(side.statistics->elements);
+  return 0.5 / (side.statistics->l2_norm / std::sqrt(count));
+}
+
 void take_profile(const metrics::Comparison& c, Value& value) {
   const double whole = c.profile ? c.profile->error : c.relative_euclidean_distance;
   value.errors = {whole, whole, whole};
@@ -105,6 +114,18 @@ double unit_of(DType dtype) {
   }
 }
 
+void pass_errors_on(std::vector<Value>& values) {
+  for (Value& value : values) {
+    if (value.is_compared || value.is_broken) continue;
+    for (const uint32_t at : value.sources) {
+      const Value& source = values[at];
+      value.spread = std::max(value.spread, source.spread);
+      for (size_t k = 0; k < kMeasures; ++k)
+        value.errors[k] = std::max(value.errors[k], source.errors[k]);
+    }
+  }
+}
+
 std::string role_text(const match::Subject& subject) {
   if (!subject.layer) return {};
   const std::string name = subject.name.find('/') != std::string::npos
@@ -129,6 +150,7 @@ Value value_of(const compare::Row& row, size_t place) {
     if (back > 0 && back <= place) value.sources.push_back(static_cast<uint32_t>(place - back));
   for (const compare::Side* side : {&row.golden, &row.actual})
     if (side->dtype) value.unit = std::max(value.unit, unit_of(*side->dtype));
+  if (row.golden.is_missing()) value.unit = std::max(value.unit, quantised_unit(row.actual));
   value.is_broken = compare::non_finite_differ(row);
   const metrics::Comparison* c = compare::metrics_of(row);
   if (c != nullptr) {

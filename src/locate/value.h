@@ -28,7 +28,7 @@ struct Value {
   capture::OpKind kind = capture::OpKind::kUnknown;
   bool is_leaf = false;  // computed by an operation, not between operations
 
-  bool is_compared = false;
+  bool is_compared = false;  // otherwise its errors are those of what went into it
   bool is_identical = false;
   bool is_broken = false;    // NaN or infinite on one side only
   bool is_discrete = false;  // integers: choices, not quantities
@@ -50,6 +50,10 @@ Value value_of(const compare::Row& row, size_t place);
 
 // The relative error of rounding to a type, half a unit in the last place; 0 for integers.
 double unit_of(DType dtype);
+
+// Gives the values that were not compared, since golden has nothing like them, the errors of what
+// went into them.
+void pass_errors_on(std::vector<Value>& values);
 
 // "0.0031", two digits.
 std::string number_text(double value);
