@@ -29,6 +29,11 @@ constexpr double kRecovered = 2;
 // A pair of which nothing else is known.
 constexpr double kAloneUnits = 8;
 
+constexpr const char* kOtherShape = "its shape is another one than golden's.";
+constexpr const char* kIdentical = "every element is identical.";
+constexpr const char* kOtherChoices =
+    "choices differ; rounding does that where two of golden's are close to each other.";
+
 constexpr size_t kMostFindings = 64;
 constexpr size_t kMostSuspicions = 3;
 
@@ -51,6 +56,15 @@ std::string expected_text(const Expected& expected, size_t measure) {
                            number_text(expected.errors[measure]), number_text(expected.input))
              : fmt::format("{} expected from inputs that are right",
                            number_text(expected.errors[measure]));
+}
+
+std::string error_text(const Row& row, const Value& value, const Expected& expected,
+                       size_t measure) {
+  const double ratio =
+      expected.errors[measure] > 0 ? value.errors[measure] / expected.errors[measure] : 0;
+  return fmt::format("{} is {}{} off, {} times the {} ({}).", measure_text(row, measure),
+                     value.is_bound ? "at least " : "", number_text(value.errors[measure]),
+                     times_text(ratio), expected_text(expected, measure), expected.basis_text());
 }
 
 bool has_other_shape(const Row& row) {
@@ -87,7 +101,7 @@ void Locator::judge_token() {
   if (options_.in_order) {
     pass_errors_on(values_);
     const std::vector<Expected> expected = expect(values_, noise_, memory_);
-    for (size_t i = 0; i < values_.size(); ++i) judge(i, expected);
+    for (size_t i = 0; i < values_.size(); ++i) judge(i, expected[i]);
     for (size_t i = 0; i < values_.size(); ++i)
       if (found_[i] != kNoFinding) infected_.try_emplace(values_[i].id, found_[i]);
   } else {
@@ -107,106 +121,105 @@ uint32_t Locator::infection_of(size_t i) const {
   return first;
 }
 
-void Locator::judge(size_t i, const std::vector<Expected>& all) {
+// A finding of an earlier token that explains why the same value is off at this one, or what reads a
+// cache: of this layer or of one before it.
+uint32_t Locator::earlier_finding(size_t i) const {
+  if (const auto known = infected_.find(values_[i].id); known != infected_.end())
+    return known->second;
+  const std::optional<uint32_t>& layer = waiting_[i].row.subject.layer;
+  if (!values_[i].reads_cache() || !layer) return kNoFinding;
+  for (uint32_t known = 0; known < findings_.size(); ++known)
+    if (findings_[known].row.token != token_ &&
+        findings_[known].row.subject.layer.value_or(0) <= *layer)
+      return known;
+  return kNoFinding;
+}
+
+// What the inputs of a value would be off by without the fault that they follow from.
+double Locator::healthy_input(size_t i) const {
+  double most = 0;
+  for (const uint32_t source : values_[i].sources)
+    most = std::max(most, found_[source] == kNoFinding ? values_[source].spread : healthy_[source]);
+  return most;
+}
+
+void Locator::follow(size_t i, uint32_t finding) {
+  found_[i] = finding;
+  ++findings_[finding].follow;
+}
+
+void Locator::judge(size_t i, const Expected& expected) {
   const Value& value = values_[i];
-  const Expected& expected = all[i];
   Row& row = waiting_[i].row;
-  const uint32_t inherited = infection_of(i);
   if (has_other_shape(row)) {
-    row.judgement = Judgement{Verdict::kBroken, 0, 0, "its shape is another one than golden's."};
-    return;
-  }
-  if (!value.is_compared && !value.is_broken) {
-    found_[i] = inherited;
-    for (const uint32_t source : value.sources)
-      healthy_[i] = std::max(
-          healthy_[i], found_[source] == kNoFinding ? values_[source].spread : healthy_[source]);
-    return;
-  }
-  if (value.is_identical) {
-    row.judgement = Judgement{Verdict::kIdentical, 0, 0, "every element is identical."};
-    return;
-  }
-  Judgement& judgement = row.judgement.emplace();
-  if (value.is_copy) {
+    row.judgement = Judgement{Verdict::kBroken, 0, 0, kOtherShape};
+  } else if (value.is_broken) {
+    judge_broken(i, expected);
+  } else if (!value.is_compared) {
+    found_[i] = infection_of(i);
+    healthy_[i] = healthy_input(i);
+  } else if (value.is_identical) {
+    row.judgement = Judgement{Verdict::kIdentical, 0, 0, kIdentical};
+  } else if (value.is_copy) {
     const uint32_t source = value.sources.front();
-    if (const auto& of_source = waiting_[source].row.judgement) judgement = *of_source;
+    row.judgement = waiting_[source].row.judgement;
     found_[i] = found_[source];
     healthy_[i] = healthy_[source];
-    return;
+  } else if (value.is_discrete) {
+    row.judgement = Judgement{Verdict::kSuspicious, value.errors[0], 0, kOtherChoices};
+    if (const uint32_t inherited = infection_of(i); inherited != kNoFinding) follow(i, inherited);
+  } else {
+    judge_error(i, expected);
   }
-  const auto earlier = infected_.find(value.id);
-  const uint32_t before = earlier == infected_.end() ? kNoFinding : earlier->second;
-  const auto follow = [&](uint32_t finding) {
-    found_[i] = finding;
-    ++findings_[finding].follow;
-  };
+}
 
-  if (value.is_broken) {
-    judgement.verdict = Verdict::kBroken;
-    healthy_[i] = expected.errors[0];
-    const bool handed_on = std::any_of(value.sources.begin(), value.sources.end(),
-                                       [&](uint32_t source) { return values_[source].is_broken; });
-    judgement.reason =
-        "NaN or infinities stand on one side only (" + compare::non_finite_counts(row) +
-        (handed_on ? "), as in what went into it." : "), and in nothing that went into it.");
-    if (handed_on && inherited != kNoFinding) return follow(inherited);
-    if (before != kNoFinding) return follow(before);
-    found_[i] = add_finding(i, expected, judgement.reason);
-    return;
-  }
+void Locator::judge_broken(size_t i, const Expected& expected) {
+  const Value& value = values_[i];
+  Row& row = waiting_[i].row;
+  const bool handed_on = std::any_of(value.sources.begin(), value.sources.end(),
+                                     [&](uint32_t source) { return values_[source].is_broken; });
+  row.judgement = Judgement{
+      Verdict::kBroken, 0, expected.errors[0],
+      "NaN or infinities stand on one side only (" + compare::non_finite_counts(row) +
+          (handed_on ? "), as in what went into it." : "), and in nothing that went into it.")};
+  healthy_[i] = expected.errors[0];
+  const uint32_t inherited = handed_on ? infection_of(i) : kNoFinding;
+  const uint32_t from = inherited != kNoFinding ? inherited : earlier_finding(i);
+  if (from != kNoFinding) return follow(i, from);
+  found_[i] = add_finding(finding_at(i, expected, 0));
+}
 
+void Locator::judge_error(size_t i, const Expected& expected) {
+  const Value& value = values_[i];
+  Row& row = waiting_[i].row;
   size_t measure = 0;
   const double excess = expected.excess(value.errors, &measure);
+  healthy_[i] =
+      std::min(value.errors[0], std::max(expected.floor, expected.gain * healthy_input(i)));
+  Judgement& judgement = row.judgement.emplace();
   judgement.error = value.errors[measure];
   judgement.expected = expected.errors[measure];
-  // Without the fault that it follows from, its inputs would be as far off as in a healthy run.
-  double healthy_input = 0;
-  for (const uint32_t source : value.sources)
-    healthy_input = std::max(
-        healthy_input, found_[source] == kNoFinding ? values_[source].spread : healthy_[source]);
-  healthy_[i] = std::min(value.errors[0], std::max(expected.floor, expected.gain * healthy_input));
+  judgement.reason = error_text(row, value, expected, measure);
 
-  if (value.is_discrete) {
-    judgement.verdict = Verdict::kSuspicious;
-    judgement.reason =
-        "choices differ; where those of golden are close to each other, rounding does that.";
-    if (inherited != kNoFinding) follow(inherited);
-    return;
-  }
-
-  const double ratio = judgement.expected > 0 ? judgement.error / judgement.expected : 0;
-  const std::string text =
-      fmt::format("{} is {}{} off, {} times the {} ({}).", measure_text(row, measure),
-                  value.is_bound ? "at least " : "", number_text(judgement.error),
-                  times_text(ratio), expected_text(expected, measure), expected.basis_text());
-  decisive_ = measure;
-  const double needed = inherited == kNoFinding ? 1 : kSecondFault;
-  if (excess > needed && before == kNoFinding) {
-    judgement.verdict = Verdict::kFault;
-    judgement.reason = text;
-    found_[i] = add_finding(i, expected, text);
-    return;
-  }
-  if (inherited != kNoFinding || (excess > needed && before != kNoFinding)) {
-    const uint32_t from = excess > needed && before != kNoFinding ? before : inherited;
-    if (value.errors[0] > kRecovered * healthy_[i] || excess > kSuspicious) {
+  uint32_t from = infection_of(i);
+  const bool stands_out = excess > (from == kNoFinding ? 1 : kSecondFault);
+  if (stands_out) {
+    from = earlier_finding(i);
+    if (from == kNoFinding) {
       judgement.verdict = Verdict::kFault;
-      judgement.reason = fmt::format("it is {} off and follows from {}.",
-                                     number_text(judgement.error), findings_[from].operation);
-      return follow(from);
+      found_[i] = add_finding(finding_at(i, expected, measure));
+      return;
     }
+  }
+  if (from != kNoFinding && (excess > kSuspicious || value.errors[0] > kRecovered * healthy_[i])) {
+    judgement.verdict = Verdict::kFault;
+    judgement.reason = fmt::format("it is {} off and follows from {}.",
+                                   number_text(judgement.error), findings_[from].operation);
+    return follow(i, from);
   }
   judgement.verdict = excess > kSuspicious ? Verdict::kSuspicious : Verdict::kNoise;
-  judgement.reason = text;
-  if (judgement.verdict == Verdict::kSuspicious && suspicions_.size() < kMostSuspicions) {
-    const size_t count = findings_.size();
-    add_finding(i, expected, text);
-    if (findings_.size() > count) {
-      suspicions_.push_back(std::move(findings_.back()));
-      findings_.pop_back();
-    }
-  }
+  if (judgement.verdict == Verdict::kSuspicious && suspicions_.size() < kMostSuspicions)
+    suspicions_.push_back(finding_at(i, expected, measure));
 }
 
 // Nothing is known of where the value comes from.
@@ -214,11 +227,11 @@ void Locator::judge_alone(size_t i) {
   const Value& value = values_[i];
   Row& row = waiting_[i].row;
   if (value.is_broken || has_other_shape(row)) {
-    row.judgement = Judgement{Verdict::kBroken, 0, 0,
-                              value.is_broken ? "it holds NaN or infinities on one side only."
-                                              : "its shape is another one than golden's."};
+    row.judgement =
+        Judgement{Verdict::kBroken, 0, 0,
+                  value.is_broken ? "NaN or infinities stand on one side only." : kOtherShape};
   } else if (value.is_identical) {
-    row.judgement = Judgement{Verdict::kIdentical, 0, 0, "every element is identical."};
+    row.judgement = Judgement{Verdict::kIdentical, 0, 0, kIdentical};
   } else if (value.is_compared) {
     const double expected = kAloneUnits * value.unit;
     const bool is_noise = value.errors[0] <= expected;
@@ -230,29 +243,29 @@ void Locator::judge_alone(size_t i) {
   }
 }
 
-uint32_t Locator::add_finding(size_t i, const Expected& expected, const std::string& reason) {
-  const Row& row = waiting_[i].row;
-  const std::string operation = operation_of(row);
-  // The same operation on another rank.
-  for (uint32_t known = 0; known < findings_.size(); ++known)
-    if (findings_[known].operation == operation && findings_[known].row.token == row.token &&
-        findings_[known].row.subject.rank != row.subject.rank) {
-      ++findings_[known].ranks;
-      return known;
-    }
-  if (findings_.size() >= kMostFindings) return kMostFindings - 1;
+Finding Locator::finding_at(size_t i, const Expected& expected, size_t measure) const {
   Finding finding;
-  finding.row = row;
+  finding.row = waiting_[i].row;
   finding.number = rows_ + i;
   for (const uint32_t source : values_[i].sources) finding.sources.push_back(rows_ + source);
-  finding.operation = operation;
-  finding.error = row.judgement->error;
-  finding.noise = row.judgement->expected;
-  if (values_[i].is_broken) finding.noise = expected.errors[0];
-  finding.reason = reason;
-  finding.measure = static_cast<Measure>(decisive_);
+  finding.operation = operation_of(finding.row);
+  finding.error = finding.row.judgement->error;
+  finding.noise = finding.row.judgement->expected;
+  finding.reason = finding.row.judgement->reason;
+  finding.measure = static_cast<Measure>(measure);
   finding.expected = expected;
-  findings_.push_back(std::move(finding));
+  return finding;
+}
+
+uint32_t Locator::add_finding(Finding&& finding) {
+  for (uint32_t known = 0; known < findings_.size(); ++known)
+    if (Finding& other = findings_[known]; other.operation == finding.operation &&
+                                           other.row.token == finding.row.token &&
+                                           other.row.subject.rank != finding.row.subject.rank) {
+      ++other.ranks;
+      return known;
+    }
+  if (findings_.size() < kMostFindings) findings_.push_back(std::move(finding));
   return static_cast<uint32_t>(findings_.size() - 1);
 }
 

@@ -74,10 +74,16 @@ class Locator {
   static constexpr uint32_t kNoFinding = ~uint32_t{0};
 
   void judge_token();
-  void judge(size_t i, const std::vector<Expected>& expected);
+  void judge(size_t i, const Expected& expected);
+  void judge_broken(size_t i, const Expected& expected);
+  void judge_error(size_t i, const Expected& expected);
   void judge_alone(size_t i);
   uint32_t infection_of(size_t i) const;
-  uint32_t add_finding(size_t i, const Expected& expected, const std::string& reason);
+  uint32_t earlier_finding(size_t i) const;
+  double healthy_input(size_t i) const;
+  void follow(size_t i, uint32_t finding);
+  Finding finding_at(size_t i, const Expected& expected, size_t measure) const;
+  uint32_t add_finding(Finding&& finding);
 
   LocateOptions options_;
   Emit emit_;
@@ -89,7 +95,6 @@ class Locator {
   std::vector<std::optional<NoiseRun::Measured>> noise_;
   std::vector<uint32_t> found_;  // the finding that each follows from
   std::vector<double> healthy_;  // what each would be off by without it
-  size_t decisive_ = 0;          // the measure that decided over the value at hand
   // Of all tokens:
   InputMemory memory_;
   std::unordered_map<uint64_t, uint32_t> infected_;  // findings, by Value::id

@@ -137,7 +137,7 @@ class Model {
           std::max({inputs[kRow], source.error(Measure::kRow), kRowOverWhole * source.spread});
       inputs[kColumn] = std::max(inputs[kColumn], source.error(Measure::kColumn));
     }
-    if (!value.is_leaf || value.kind == OpKind::kAttention || value.kind == OpKind::kCache) {
+    if (value.reads_cache()) {
       Errors& known = memory_[value.id];
       for (size_t k = 0; k < kMeasures; ++k) known[k] = inputs[k] = std::max(known[k], inputs[k]);
     }

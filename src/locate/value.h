@@ -42,6 +42,10 @@ struct Value {
   size_t columns = 1;
   size_t column_rows = 0;  // that the error of columns was taken from
 
+  // It may be computed from values of earlier tokens.
+  bool reads_cache() const {
+    return !is_leaf || kind == capture::OpKind::kAttention || kind == capture::OpKind::kCache;
+  }
   double error(Measure measure) const { return errors[static_cast<size_t>(measure)]; }
 };
 
