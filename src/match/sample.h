@@ -49,6 +49,9 @@ struct Sample {
   }
 };
 
+// The whole of a tensor; nothing where it was not kept, cannot be read, or holds no plain numbers.
+std::optional<Tensor> load_tensor(const capture::TensorRecord& record);
+
 // Which rows are taken: some of all tokens, then the last of the first and the last sequence.
 std::vector<size_t> sampled_rows(const Tokens& tokens);
 

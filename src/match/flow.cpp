@@ -1,0 +1,457 @@
+#include "match/flow.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/parallel.h"
+#include "match/by_names.h"
+#include "match/combination.h"
+#include "match/content.h"
+#include "match/layers.h"
+#include "match/sample.h"
+
+namespace ait::match {
+namespace {
+
+using capture::Direction;
+using capture::kNoOperation;
+using capture::Level;
+using capture::Moment;
+using capture::Operation;
+using capture::OpKind;
+using capture::Recording;
+using capture::Slot;
+
+constexpr uint32_t kNoValue = ~uint32_t{0};
+
+// Layers of a structure that are looked at. The first is given what all are, such as tables of
+// positions; a fault in the second may hide what is computed there, which the third shows.
+constexpr size_t kLayersLookedAt = 3;
+
+// What goes into the sum of a residual addition was computed not long ago.
+constexpr size_t kMostCandidates = 16;
+
+// When a tensor is there: inputs when their operation begins, outputs when it has ended, those of
+// what it consists of first.
+using Time = std::tuple<uint32_t, bool, uint32_t, uint32_t>;
+
+class FlowFinder {
+ public:
+  FlowFinder(const RunSide& side, size_t program, const SideStep& step)
+      : side_(side),
+        recording_(side.recording),
+        program_(side.programs[program]),
+        step_(step),
+        made_(recording_.slots.size()),
+        contents_(recording_.slots.size()),
+        is_open_(recording_.slots.size()) {}
+
+  Flow run() {
+    choose_layers();
+    read();
+    for (const uint32_t slot : slots_in_time(looked_at_)) identify(slot);
+    copy_to_other_layers();
+    list_readers();
+    for (const uint32_t slot : slots_in_time(looked_at_)) compose(slot);
+    copy_to_other_layers();
+    return {std::move(made_)};
+  }
+
+ private:
+  const Operation& operation(uint32_t index) const { return recording_.operations[index]; }
+  const Slot& slot(uint32_t index) const { return recording_.slots[index]; }
+  bool is_input(uint32_t index) const { return slot(index).direction == Direction::kInput; }
+  bool has_slots(uint32_t index) const {
+    return recording_.first_slot[index] < recording_.first_slot[index + 1];
+  }
+
+  template <typename Visit>
+  void each_slot(uint32_t index, Direction direction, const Visit& visit) const {
+    for (uint32_t i = recording_.first_slot[index]; i < recording_.first_slot[index + 1]; ++i)
+      if (slot(i).direction == direction && is_value(i)) visit(i);
+  }
+
+  // What an operation may have changed by the time it has ended is no input, where there is better.
+  bool is_value(uint32_t index) const {
+    const Slot& one = slot(index);
+    if (one.direction == Direction::kOutput) return one.moment == Moment::kAfter;
+    if (one.moment == Moment::kBefore) return true;
+    for (uint32_t i = recording_.first_slot[one.operation]; i < index; ++i)
+      if (slot(i).moment == Moment::kBefore && slot(i).direction == Direction::kInput &&
+          slot(i).index == one.index)
+        return false;
+    return true;
+  }
+
+  Time time_of(uint32_t index) const {
+    const uint32_t from = slot(index).operation;
+    if (is_input(index)) return {from, true, from, index};
+    return {operation(from).end, false, ~from, index};
+  }
+
+  std::vector<uint32_t> slots_in_time(const std::vector<uint32_t>& operations) const {
+    std::vector<uint32_t> out;
+    for (const uint32_t each : operations)
+      for (const Direction direction : {Direction::kInput, Direction::kOutput})
+        each_slot(each, direction, [&](uint32_t index) { out.push_back(index); });
+    std::sort(out.begin(), out.end(),
+              [&](uint32_t a, uint32_t b) { return time_of(a) < time_of(b); });
+    return out;
+  }
+
+  // The nearest operation around that was recorded: a list of modules is called by nobody.
+  uint32_t around(uint32_t index) const {
+    uint32_t above = operation(index).parent;
+    while (above != kNoOperation && !has_slots(above)) above = operation(above).parent;
+    return above;
+  }
+
+  bool lies_in(uint32_t index, uint32_t container) const {
+    return container == kNoOperation || (index >= container && index < operation(container).end);
+  }
+
+  void choose_layers() {
+    const std::vector<Segment>& layers = program_.layers;
+    std::map<std::string, std::vector<size_t>> structures;
+    for (size_t i = 0; i < layers.size(); ++i)
+      structures[structure_of(recording_, layers[i])].push_back(i);
+    std::set<uint32_t> chosen(program_.outside.operations.begin(),
+                              program_.outside.operations.end());
+    const auto add_result = [&](size_t layer) {
+      const uint32_t root = layers[layer].operations.front();
+      bool has_output = false;
+      each_slot(root, Direction::kOutput, [&](uint32_t) { has_output = true; });
+      if (has_output)
+        chosen.insert(root);
+      else
+        chosen.insert(layers[layer].operations.begin(), layers[layer].operations.end());
+    };
+    for (const auto& [structure, members] : structures) {
+      alike_.push_back(members);
+      for (size_t i = 0; i < members.size() && i < kLayersLookedAt; ++i) {
+        chosen.insert(layers[members[i]].operations.begin(), layers[members[i]].operations.end());
+        if (members[i] > 0) add_result(members[i] - 1);
+      }
+    }
+    if (!layers.empty()) add_result(layers.size() - 1);
+    looked_at_.assign(chosen.begin(), chosen.end());
+  }
+
+  void read() {
+    const std::vector<uint32_t> slots = slots_in_time(looked_at_);
+    parallel_for(slots.size(), 0, [&](size_t i) {
+      const auto round = round_of(side_, step_, slot(slots[i]).operation);
+      if (!round) return;
+      for (size_t rank = 0; rank < recording_.ranks.size(); ++rank) {
+        if (!recording_.has(rank, *round, slots[i])) continue;
+        contents_[slots[i]] = read_content(recording_.record(rank, *round, slots[i]));
+        return;
+      }
+    });
+    has_inputs_ = std::any_of(slots.begin(), slots.end(), [&](uint32_t each) {
+      return is_input(each) && contents_[each].is_read();
+    });
+  }
+
+  // What a slot's tensor is one of: the output, or the input that no operation put out.
+  uint32_t root_of(uint32_t index) const {
+    while (made_[index].is_copy && is_input(index)) index = made_[index].sources[0];
+    return index;
+  }
+
+  // Of the tensors so far that hold the same: the last one in the same module or in one around it,
+  // else the last one.
+  uint32_t same_before(uint32_t index) const {
+    const auto found = by_content_.find(contents_[index].hash);
+    if (found == by_content_.end()) return kNoValue;
+    const uint32_t reader = slot(index).operation;
+    for (size_t i = found->second.size(); i-- > 0;) {
+      const uint32_t other = found->second[i];
+      const uint32_t writer = slot(other).operation;
+      const bool is_near =
+          is_input(index) ? lies_in(reader, around(writer)) : lies_in(writer, reader);
+      if (is_near && (is_input(other) || is_input(index) || writer != reader)) return other;
+    }
+    // Zeros are found anywhere.
+    return contents_[index].is_constant ? kNoValue : found->second.back();
+  }
+
+  void identify(uint32_t index) {
+    const Content& content = contents_[index];
+    if (!content.is_read()) {
+      if (!is_input(index)) identify_unread(index);
+      return;
+    }
+    Made& made = made_[index];
+    const uint32_t from = slot(index).operation;
+    const bool leaf = is_leaf(recording_, from);
+    const uint32_t same = same_before(index);
+    if (is_input(index)) {
+      made.is_known = true;
+      made.operation = around(from) == kNoOperation ? from : around(from);
+      if (same != kNoValue)
+        set_copy(made, root_of(same));
+      else
+        is_open_[index] = recording_.traits.inputs_are_values && content.is_float() &&
+                          around(from) != kNoOperation && !is_mask(sample_of(content));
+    } else {
+      made.operation = from;
+      if (leaf) {
+        identify_result(index);
+      } else if (same != kNoValue) {
+        made.is_known = true;
+        set_copy(made, same);
+      } else {
+        is_open_[index] = has_inputs_;
+      }
+    }
+    by_content_[content.hash].push_back(index);
+  }
+
+  // Of what an operation that consists of no others puts out.
+  void identify_result(uint32_t index) {
+    Made& made = made_[index];
+    const uint32_t from = slot(index).operation;
+    made.kind = operation(from).kind;
+    bool has_input = false;
+    each_slot(from, Direction::kInput, [&](uint32_t input) {
+      has_input = true;
+      made.is_known |= made_[input].is_known;
+      made.sources.push_back(input);
+    });
+    if (!has_input) made.is_known = has_inputs_;
+    if (!made.is_known) made.sources.clear();
+    if (made.is_known && contents_[index].is_read() && made.sources.size() == 1 &&
+        contents_[made.sources[0]].hash == contents_[index].hash)
+      made.is_copy = true;
+  }
+
+  void identify_unread(uint32_t index) {
+    made_[index].operation = slot(index).operation;
+    if (is_leaf(recording_, slot(index).operation)) identify_result(index);
+  }
+
+  static void set_copy(Made& made, uint32_t of) {
+    made.is_copy = true;
+    made.kind = OpKind::kMove;
+    made.sources = {of};
+  }
+
+  static Sample sample_of(const Content& content) {
+    Sample out;
+    out.rows = {content.sample};
+    return out;
+  }
+
+  void list_readers() {
+    for (const std::vector<uint32_t>& operations : all_operations())
+      for (const uint32_t each : operations)
+        each_slot(each, Direction::kInput,
+                  [&](uint32_t input) { readers_[root_of(input)].push_back(each); });
+  }
+
+  std::vector<std::vector<uint32_t>> all_operations() const {
+    std::vector<std::vector<uint32_t>> out = {program_.outside.operations};
+    for (const Segment& layer : program_.layers) out.push_back(layer.operations);
+    return out;
+  }
+
+  // The operations that a container calls itself, those that ended before a time.
+  template <typename Visit>
+  void each_part(uint32_t container, uint32_t before, const Visit& visit) const {
+    const uint32_t end = std::min(before, operation(container).end);
+    for (uint32_t i = container + 1; i < end;) {
+      if (!has_slots(i)) {
+        ++i;
+        continue;
+      }
+      if (operation(i).level == Level::kOperation && operation(i).end <= before) visit(i);
+      i = operation(i).end;
+    }
+  }
+
+  // Whether something that a container called before `end` read a tensor.
+  bool is_read_in(uint32_t value, uint32_t container, uint32_t end) const {
+    const auto found = readers_.find(value);
+    return found != readers_.end() &&
+           std::any_of(found->second.begin(), found->second.end(),
+                       [&](uint32_t reader) { return reader > container && reader < end; });
+  }
+
+  // What a container computes itself, between the operations that it calls.
+  void compose(uint32_t index) {
+    if (!is_open_[index]) return;
+    const uint32_t from = slot(index).operation;
+    const uint32_t container = is_input(index) ? around(from) : from;
+    const uint32_t end = is_input(index) ? from : operation(from).end;
+    Made& made = made_[index];
+    made.is_known = true;
+    made.operation = container;
+
+    std::vector<uint32_t> results;  // of its parts, the last first
+    std::vector<uint32_t> between;  // what it computed before
+    each_part(container, end, [&](uint32_t part) {
+      each_slot(part, Direction::kOutput, [&](uint32_t each) { results.push_back(each); });
+      each_slot(part, Direction::kInput, [&](uint32_t each) {
+        if (is_open_[each]) between.push_back(each);
+      });
+    });
+    std::vector<uint32_t> given;
+    each_slot(container, Direction::kInput, [&](uint32_t each) {
+      if (contents_[each].is_read()) given.push_back(each);
+    });
+
+    std::vector<uint32_t> candidates = results;
+    candidates.insert(candidates.end(), between.begin(), between.end());
+    std::sort(candidates.begin(), candidates.end(),
+              [&](uint32_t a, uint32_t b) { return time_of(a) > time_of(b); });
+    std::erase_if(candidates, [&](uint32_t each) {
+      return contents_[each].elements != contents_[index].elements;
+    });
+    candidates.resize(std::min(candidates.size(), kMostCandidates));
+    candidates.insert(candidates.end(), given.begin(), given.end());
+    std::vector<const Content*> contents;
+    contents.reserve(candidates.size());
+    for (const uint32_t each : candidates) contents.push_back(&contents_[each]);
+    if (const auto found = find_combination(contents_[index], contents)) {
+      made.kind = found->kind;
+      for (const size_t part : found->parts) {
+        made.sources.push_back(candidates[part]);
+        readers_[root_of(candidates[part])].push_back(from);
+      }
+      return;
+    }
+    made.kind = is_input(index) ? OpKind::kUnknown : operation(container).kind;
+    const auto is_elsewhere = [&](uint32_t value) {
+      bool out = false;
+      if (!is_input(index))
+        each_slot(container, Direction::kOutput, [&](uint32_t other) {
+          out |= other != index && made_[other].is_copy && made_[other].sources[0] == value;
+        });
+      return out;
+    };
+    for (const uint32_t last : {end + 1, end}) {
+      for (const uint32_t each : results)
+        if (!is_read_in(each, container, last) && !is_elsewhere(each)) made.sources.push_back(each);
+      for (const uint32_t each : given)
+        if (!is_read_in(root_of(each), container, last)) made.sources.push_back(each);
+      if (!made.sources.empty()) break;
+    }
+    if (made.sources.empty()) {
+      made.sources = given;
+      made.sources.insert(made.sources.end(), between.begin(), between.end());
+    }
+    std::sort(made.sources.begin(), made.sources.end());
+  }
+
+  // The slot of another layer of the same structure that stands where this one does.
+  uint32_t slot_at(uint32_t index, const Segment& from, const Segment& to) const {
+    const uint32_t first = slot(index).operation;
+    const auto place = static_cast<size_t>(
+        std::lower_bound(from.operations.begin(), from.operations.end(), first) -
+        from.operations.begin());
+    const uint32_t other = to.operations[place];
+    const uint32_t number = index - recording_.first_slot[first];
+    const bool is_same_number = recording_.first_slot[other + 1] - recording_.first_slot[other] ==
+                                recording_.first_slot[first + 1] - recording_.first_slot[first];
+    if (is_same_number) return recording_.first_slot[other] + number;
+    for (uint32_t i = recording_.first_slot[other]; i < recording_.first_slot[other + 1]; ++i)
+      if (slot(i).direction == slot(index).direction && slot(i).index == slot(index).index &&
+          slot(i).moment == slot(index).moment)
+        return i;
+    return kNoValue;
+  }
+
+  bool is_in(uint32_t index, size_t layer) const {
+    return index < recording_.slots.size() &&
+           lies_in(slot(index).operation, program_.layers[layer].operations.front());
+  }
+
+  // What a tensor of one layer is for another one: its own, the layer's before it, or the same.
+  uint32_t source_at(uint32_t source, size_t from, size_t to) const {
+    const std::vector<Segment>& layers = program_.layers;
+    if (is_in(source, from)) return slot_at(source, layers[from], layers[to]);
+    if (from == 0 || to == 0 || !is_in(source, from - 1)) return source;
+    const bool is_alike = layers[from - 1].operations.size() == layers[to - 1].operations.size() ||
+                          slot(source).operation == layers[from - 1].operations.front();
+    return is_alike ? slot_at(source, layers[from - 1], layers[to - 1]) : kNoValue;
+  }
+
+  Made made_at(const Made& made, size_t from, size_t to) const {
+    Made out = made;
+    const std::vector<Segment>& layers = program_.layers;
+    if (made.operation != kNoOperation && lies_in(made.operation, layers[from].operations.front()))
+      out.operation = layers[to].operations[static_cast<size_t>(
+          std::lower_bound(layers[from].operations.begin(), layers[from].operations.end(),
+                           made.operation) -
+          layers[from].operations.begin())];
+    for (uint32_t& source : out.sources) source = source_at(source, from, to);
+    std::erase(out.sources, kNoValue);
+    if (out.sources.empty()) out.is_copy = false;
+    return out;
+  }
+
+  // Whether what was found for a tensor hides what another layer of the structure shows: a fault may
+  // leave out an addition, or add what nothing explains.
+  bool hides(uint32_t index, uint32_t other) const {
+    const auto is_explained = [&](uint32_t each) { return made_[each].kind != OpKind::kUnknown; };
+    if (other == kNoValue) return false;
+    if (made_[index].is_copy) return !made_[other].is_copy;
+    return is_open_[index] && is_open_[other] && !is_explained(index) && is_explained(other);
+  }
+
+  // What was found in the second layer of a structure, or in the third where that shows more, holds
+  // for all but the first one.
+  void copy_to_other_layers() {
+    const std::vector<Segment>& layers = program_.layers;
+    for (const std::vector<size_t>& members : alike_) {
+      if (members.size() < kLayersLookedAt) continue;
+      const Segment& second = layers[members[1]];
+      for (const uint32_t each : second.operations)
+        for (uint32_t index = recording_.first_slot[each]; index < recording_.first_slot[each + 1];
+             ++index) {
+          const uint32_t other = slot_at(index, second, layers[members[2]]);
+          if (hides(index, other)) hidden_.insert(index);
+          const bool is_hidden = hidden_.contains(index);
+          for (size_t i = 1; i < members.size(); ++i)
+            copy_to(is_hidden ? other : index, members[is_hidden ? 2 : 1], members[i]);
+        }
+    }
+  }
+
+  void copy_to(uint32_t index, size_t from, size_t to) {
+    const uint32_t target = slot_at(index, program_.layers[from], program_.layers[to]);
+    if (target == kNoValue || from == to) return;
+    made_[target] = made_at(made_[index], from, to);
+    is_open_[target] = is_open_[index];
+  }
+
+  const RunSide& side_;
+  const Recording& recording_;
+  const Program& program_;
+  const SideStep& step_;
+  std::vector<Made> made_;
+  std::vector<Content> contents_;
+  std::vector<bool> is_open_;  // computed between operations: of what is yet to be found
+  std::set<uint32_t> hidden_;  // of second layers: where the third ones show more
+  std::vector<uint32_t> looked_at_;
+  std::vector<std::vector<size_t>> alike_;  // layers of the same structure
+  std::unordered_map<uint64_t, std::vector<uint32_t>> by_content_;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // of each tensor, operations
+  bool has_inputs_ = false;
+};
+
+}  // namespace
+
+Flow find_flow(const RunSide& side, size_t program, const std::vector<const SideStep*>& steps) {
+  return FlowFinder(side, program, *steps.front()).run();
+}
+
+}  // namespace ait::match

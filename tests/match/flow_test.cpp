@@ -1,0 +1,334 @@
+#include "match/flow.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "capture/atb_dump.h"
+#include "capture/torch_dump.h"
+#include "match/automatic.h"
+#include "tiny_recording.h"
+
+namespace ait::match {
+namespace {
+
+using capture::OpKind;
+using capture::Recording;
+using formats::TempFolder;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+constexpr size_t kTokens = 5;
+constexpr size_t kHidden = 16;
+
+Matrix value(const std::string& name, size_t columns = kHidden, size_t rows = kTokens) {
+  return random_matrix(name, rows, columns);
+}
+
+Matrix product(Matrix a, const Matrix& b) {
+  for (size_t i = 0; i < a.values.size(); ++i) a.values[i] *= b.values[i];
+  return a;
+}
+
+// A recorded run that a test writes tensor by tensor, in the order in which they came about.
+class TorchRun {
+ public:
+  // "root.layers.0.mlp", "input_0"
+  void save(const std::string& module, const std::string& tensor, const Matrix& matrix,
+            const std::string& round = "0") {
+    const auto rows = static_cast<int64_t>(matrix.rows);
+    save(module, tensor, matrix.values, {1, rows, static_cast<int64_t>(matrix.columns)}, round);
+  }
+  void save(const std::string& module, const std::string& tensor, const std::vector<float>& values,
+            const Shape& shape, const std::string& round = "0") {
+    if (called_.insert(module).second)
+      calls_[module.substr(0, module.find('#'))].push_back(called_.size());
+    const auto file = rank() / round / module / (tensor + ".npy");
+    std::filesystem::create_directories(file.parent_path());
+    auto owner = std::make_shared<std::vector<float>>(values);
+    const auto made =
+        Tensor::contiguous(owner, std::as_bytes(std::span(*owner)), DType::kFloat32, shape);
+    const std::vector<formats::NamedTensor> tensors = {{"", *made}};
+    ASSERT_TRUE(formats::write_tensor_file(file.string(), tensors, formats::FileFormat::kNpy));
+  }
+  void forget(const std::string& module) {
+    std::filesystem::remove_all(rank() / "0" / module);
+    calls_.erase(module);
+  }
+  void forget_inputs() {
+    std::vector<std::filesystem::path> inputs;
+    for (const auto& each : std::filesystem::recursive_directory_iterator(rank()))
+      if (each.path().filename().string().starts_with("input")) inputs.push_back(each.path());
+    for (const auto& each : inputs) std::filesystem::remove(each);
+  }
+
+  std::shared_ptr<const Recording> read() const {
+    std::ofstream(rank() / "model_tree.json") << tree("root");
+    auto recording = capture::read_torch_dump(folder_.path().string());
+    EXPECT_TRUE(recording) << recording.error().text();
+    return std::make_shared<const Recording>(std::move(*recording));
+  }
+
+ private:
+  std::filesystem::path rank() const { return folder_.path() / "torch_tensors" / "cpu_1"; }
+
+  std::string tree(const std::string& name) const {
+    std::set<std::string> children;
+    for (const auto& [module, calls] : calls_)
+      if (module.starts_with(name + "."))
+        children.insert(module.substr(0, module.find('.', name.size() + 1)));
+    const std::string last = name.substr(name.rfind('.') + 1);
+    const std::string type = last == "norm" || last == "norm2" ? "LlamaRMSNorm"
+                             : last == "act"                   ? "SiLU"
+                             : last == "drop"                  ? "Dropout"
+                             : children.empty()                ? "Linear"
+                                                               : "Block";
+    std::string out = R"({"name": ")" + name + R"(", "type": ")" + type + "\"";
+    if (const auto calls = calls_.find(name); calls != calls_.end()) {
+      out += R"(, "order": )" + std::to_string(calls->second[0]) + R"(, "calls": [)";
+      for (const size_t call : calls->second)
+        out += (call == calls->second[0] ? "" : ", ") + std::to_string(call);
+      out += "]";
+    }
+    out += R"(, "children": [)";
+    bool first = true;
+    for (const std::string& child : children) {
+      out += (first ? "" : ", ") + tree(child);
+      first = false;
+    }
+    return out + "]}";
+  }
+
+  TempFolder folder_;
+  std::set<std::string> called_;
+  std::map<std::string, std::vector<size_t>> calls_;  // of each module: when
+};
+
+// What went in and came out of a layer like those of llama.
+Matrix save_layer(TorchRun& run, size_t number, const Matrix& x, bool adds = true) {
+  const std::string layer = "root.layers." + std::to_string(number);
+  const auto own = [&](const std::string& name, size_t columns = kHidden) {
+    return value(layer + name, columns);
+  };
+  const auto leaf = [&](const std::string& name, const Matrix& in, size_t columns = kHidden) {
+    run.save(layer + name, "input_0", in);
+    const Matrix out = own(name, columns);
+    run.save(layer + name, "output", out);
+    return out;
+  };
+  const Matrix table = value("table", 8);
+  run.save(layer, "input_0", x);
+  run.save(layer, "input_table", table);
+  const Matrix normed = leaf(".norm", x);
+  run.save(layer + ".attn", "input_0", normed);
+  run.save(layer + ".attn", "input_table", table);
+  leaf(".attn.q", normed);
+  leaf(".attn.k", normed, 8);
+  const Matrix attended = leaf(".attn.o", own(" attention"));
+  run.save(layer + ".attn", "output", attended);
+  const Matrix middle = adds ? x + attended : attended;
+  const Matrix again = leaf(".norm2", middle);
+  run.save(layer + ".mlp", "input_0", again);
+  const Matrix gate = leaf(".mlp.gate", again, 24);
+  const Matrix up = leaf(".mlp.up", again, 24);
+  const Matrix act = leaf(".mlp.act", gate, 24);
+  const Matrix down = leaf(".mlp.down", product(act, up));
+  run.save(layer + ".mlp", "output", down);
+  const Matrix out = middle + down;
+  run.save(layer, "output", out);
+  return out;
+}
+
+void save_model(TorchRun& run, size_t layers, const std::set<size_t>& without_addition = {}) {
+  run.save("root", "input_ids", {1, 5, 3, 2, 9}, {1, kTokens});
+  run.save("root.embed", "input_0", {1, 5, 3, 2, 9}, {1, kTokens});
+  Matrix x = value("embed");
+  run.save("root.embed", "output", x);
+  run.save("root.angles", "input_0", value("inverse frequencies"));
+  run.save("root.angles", "output", value("table", 8));
+  for (size_t i = 0; i < layers; ++i) x = save_layer(run, i, x, !without_addition.contains(i));
+  run.save("root.norm", "input_0", x);
+  run.save("root.norm", "output", value("last norm"));
+  run.save("root", "output", value("last norm"));
+}
+
+std::string name_of(const Pair& pair) { return pair.subject.name + "/" + pair.subject.tensor; }
+
+// Where the rows of two runs come from.
+class Origins {
+ public:
+  Origins(const TorchRun& golden, const TorchRun& actual) : Origins(golden.read(), actual.read()) {}
+  Origins(std::shared_ptr<const Recording> golden, std::shared_ptr<const Recording> actual) {
+    auto found = pair_automatically(std::move(golden), std::move(actual), {});
+    EXPECT_TRUE(found) << found.error().text();
+    for (size_t i = 0; found && i < found->pairs.count; ++i) {
+      rows_.push_back(found->pairs.at(i));
+      if (!rows_.back().origin.is_known) continue;
+      for (const uint32_t before : rows_.back().origin.sources) {
+        EXPECT_GT(before, 0u);
+        EXPECT_LE(before, i);
+        EXPECT_EQ(rows_[i - before].token, rows_[i].token);
+      }
+    }
+  }
+
+  const Origin& of(const std::string& row) const {
+    static const Origin nothing;
+    const size_t at = index_of(row);
+    return at < rows_.size() ? rows_[at].origin : nothing;
+  }
+  std::vector<std::string> sources(const std::string& row) const {
+    std::vector<std::string> out;
+    const size_t at = index_of(row);
+    if (at < rows_.size())
+      for (const uint32_t before : rows_[at].origin.sources)
+        out.push_back(name_of(rows_[at - before]));
+    return out;
+  }
+
+  const std::vector<Pair>& rows() const { return rows_; }
+
+ private:
+  size_t index_of(const std::string& row) const {
+    for (size_t i = 0; i < rows_.size(); ++i)
+      if (name_of(rows_[i]) == row) return i;
+    ADD_FAILURE() << "no row " << row;
+    return rows_.size();
+  }
+
+  std::vector<Pair> rows_;
+};
+
+TEST(FlowOfTorch, FollowsWhatModulesReadAndPutOut) {
+  TorchRun run;
+  save_model(run, 4);
+  const Origins origins(run, run);
+  for (const char* number : {"0", "1", "2", "3"}) {
+    SCOPED_TRACE(number);
+    const std::string layer = std::string("root.layers.") + number;
+    EXPECT_THAT(origins.sources(layer + ".attn.q/output"), ElementsAre(layer + ".norm/output"));
+    EXPECT_EQ(origins.of(layer + ".attn.q/output").operation, layer + ".attn.q");
+    EXPECT_EQ(origins.of(layer + ".attn.q/output").kind, OpKind::kLinear);
+    EXPECT_THAT(origins.sources(layer + ".norm2/output"), ElementsAre(layer + ".norm2/input_0"));
+  }
+  EXPECT_THAT(origins.sources("root.layers.0.norm/output"), ElementsAre("root.embed/output"));
+  EXPECT_THAT(origins.sources("root.layers.3.norm/output"), ElementsAre("root.layers.2/output"));
+  EXPECT_THAT(origins.sources("root.norm/output"), ElementsAre("root.layers.3/output"));
+  EXPECT_TRUE(origins.of("root.embed/output").is_known);
+  EXPECT_THAT(origins.sources("root.embed/output"), IsEmpty());
+}
+
+TEST(FlowOfTorch, KnowsWhatIsComputedBetweenModules) {
+  TorchRun run;
+  save_model(run, 4);
+  const Origins origins(run, run);
+  for (const char* number : {"0", "1", "2", "3"}) {
+    SCOPED_TRACE(number);
+    const std::string layer = std::string("root.layers.") + number;
+    const std::string before =
+        *number == '0' ? "root.embed" : "root.layers." + std::string(1, *number - 1);
+    // Nothing explains it: all that was there and that nobody had read.
+    EXPECT_THAT(origins.sources(layer + ".attn.o/input_0"),
+                UnorderedElementsAre(layer + ".attn.q/output", layer + ".attn.k/output",
+                                     "root.angles/output"));
+    EXPECT_EQ(origins.of(layer + ".attn.o/input_0").operation, layer + ".attn");
+    EXPECT_EQ(origins.of(layer + ".attn.o/input_0").kind, OpKind::kUnknown);
+    // A sum, and a product.
+    EXPECT_THAT(origins.sources(layer + ".norm2/input_0"),
+                UnorderedElementsAre(layer + ".attn/output", before + "/output"));
+    EXPECT_EQ(origins.of(layer + ".norm2/input_0").operation, layer);
+    EXPECT_EQ(origins.of(layer + ".norm2/input_0").kind, OpKind::kAdd);
+    EXPECT_THAT(origins.sources(layer + ".mlp.down/input_0"),
+                UnorderedElementsAre(layer + ".mlp.act/output", layer + ".mlp.up/output"));
+    EXPECT_EQ(origins.of(layer + ".mlp.down/input_0").operation, layer + ".mlp");
+    EXPECT_EQ(origins.of(layer + ".mlp.down/input_0").kind, OpKind::kMultiply);
+    EXPECT_THAT(origins.sources(layer + "/output"),
+                UnorderedElementsAre(layer + ".mlp/output", layer + ".norm2/input_0"));
+    EXPECT_EQ(origins.of(layer + "/output").operation, layer);
+  }
+}
+
+TEST(FlowOfTorch, TakesWhatAModulePassesOnForACopy) {
+  TorchRun run;
+  save_model(run, 3);
+  const Origins origins(run, run);
+  for (const auto& [row, source] :
+       {std::pair("root.layers.2.mlp/output", "root.layers.2.mlp.down/output"),
+        std::pair("root.layers.2.attn/output", "root.layers.2.attn.o/output"),
+        std::pair("root/output", "root.norm/output")}) {
+    EXPECT_TRUE(origins.of(row).is_copy) << row;
+    EXPECT_THAT(origins.sources(row), ElementsAre(source));
+  }
+  EXPECT_FALSE(origins.of("root.layers.2/output").is_copy);
+  EXPECT_FALSE(origins.of("root.layers.2.norm2/input_0").is_copy);
+}
+
+TEST(FlowOfTorch, PassesOverWhatHasNoPartner) {
+  TorchRun golden;
+  save_model(golden, 3);
+  TorchRun actual;
+  save_model(actual, 3);
+  golden.forget("root.layers.1.mlp.gate");
+  golden.forget("root.layers.1.mlp.act");
+  const Origins origins(golden, actual);
+  const std::string layer = "root.layers.1";
+  EXPECT_THAT(origins.sources(layer + ".mlp.down/input_0"),
+              UnorderedElementsAre(layer + ".mlp.up/output", layer + ".norm2/output"));
+  EXPECT_THAT(origins.of(layer + ".mlp.down/input_0").passed,
+              ElementsAre(layer + ".mlp.gate", layer + ".mlp.act"));
+  EXPECT_THAT(origins.of("root.layers.2.mlp.down/input_0").passed, IsEmpty());
+}
+
+TEST(FlowOfTorch, IsNotMisledByALayerThatLeavesOutAnAddition) {
+  TorchRun golden;
+  save_model(golden, 5);
+  TorchRun actual;
+  save_model(actual, 5, {1});
+  const Origins origins(golden, actual);
+  EXPECT_THAT(origins.sources("root.layers.3.norm2/input_0"),
+              UnorderedElementsAre("root.layers.3.attn/output", "root.layers.2/output"));
+  EXPECT_FALSE(origins.of("root.layers.3.norm2/input_0").is_copy);
+  EXPECT_EQ(origins.of("root.layers.1.norm2/input_0").operation, "root.layers.1");
+}
+
+TEST(FlowOfTorch, IsNotKnownWithoutInputs) {
+  TorchRun run;
+  save_model(run, 3);
+  run.forget_inputs();
+  const Origins origins(run, run);
+  EXPECT_FALSE(origins.of("root.layers.1.attn.q/output").is_known);
+  EXPECT_FALSE(origins.of("root.layers.1/output").is_known);
+  EXPECT_TRUE(origins.of("root.layers.1.mlp/output").is_copy);
+  EXPECT_THAT(origins.sources("root.layers.1.mlp/output"),
+              ElementsAre("root.layers.1.mlp.down/output"));
+}
+
+TEST(FlowOfTorch, KeepsCallsOfAModuleApart) {
+  TorchRun run;
+  const auto step = [&](const std::string& module, const std::string& in, const std::string& out) {
+    run.save(module, "input_0", value(in));
+    run.save(module, "output", value(out));
+  };
+  run.save("root", "input_0", value("x"));
+  step("root.a", "x", "a");
+  step("root.drop", "a", "a");
+  step("root.b", "a", "b");
+  step("root.drop#1", "b", "b");
+  step("root.c", "b", "c");
+  run.save("root", "output", value("c"));
+  const Origins origins(run, run);
+  EXPECT_THAT(origins.sources("root.drop/output"), ElementsAre("root.a/output"));
+  EXPECT_TRUE(origins.of("root.drop/output").is_copy);
+  EXPECT_THAT(origins.sources("root.b/output"), ElementsAre("root.drop/output"));
+  EXPECT_THAT(origins.sources("root.drop#1/output"), ElementsAre("root.b/output"));
+  EXPECT_THAT(origins.sources("root.c/output"), ElementsAre("root.drop#1/output"));
+}
+
+}  // namespace
+}  // namespace ait::match
