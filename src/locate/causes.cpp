@@ -10,6 +10,8 @@ namespace ait::locate {
 namespace {
 
 constexpr auto kFamilies = std::to_array<void (*)(const Evidence&, Candidates&)>({
+    norm_causes,
+    activation_causes,
     arithmetic_causes,
     layout_causes,
 });

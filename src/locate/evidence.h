@@ -97,6 +97,10 @@ class Evidence {
     return fit_of(golden_, golden_, prediction).residual;
   }
 
+  // Rows of a tensor that has those of the value, from all over it whether they are hit or not: for
+  // what is fitted to golden alone.
+  Rows spread_rows(const Tensor& tensor) const;
+
   // The error falls so far that it is no accident.
   bool explains(const Fit& fit) const {
     return fit.residual <= kFalls * fit.error &&
