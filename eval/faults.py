@@ -54,7 +54,9 @@ class Setup:
     with_noise: bool
 
     def name(self, part: str = "") -> str:
-        """Of a part of the damaged layer, without the `root.` that recordings put before it."""
+        """Of a part of the damaged layer, or with a `/` before it of the model; recordings put `root.` before it."""
+        if part.startswith("/"):
+            return part[1:]
         stem = f"{self.shape.names.layers}.{self.layer}"
         return f"{stem}.{part}" if part else stem
 
@@ -95,7 +97,7 @@ def draw_setup(kind: Kind, rng: random.Random, with_noise: bool) -> Setup:
         shape = dataclasses.replace(shape, key_heads=shape.heads)
     steps = rng.choice((1, 2, 3)) if kind.decode_only else rng.choice((0, 0, 1, 2))
     padded = rng.random() < 0.3 if kind.padded is None else kind.padded
-    longest = rng.randint(6, 14)
+    longest = rng.randint(6, 14) if rng.random() < 0.9 else rng.randint(32, 64)
     batch = rng.choice((2, 3)) if padded else rng.choice((1, 1, 1, 2))
     lengths = [longest] * batch
     if padded:

@@ -25,7 +25,7 @@ class Pair:
 
 
 def _words(rng: random.Random, batch: int | None = None, steps: int | None = None, padded: bool = False) -> Words:
-    length = rng.randint(6, 14)
+    length = rng.randint(6, 14) if rng.random() < 0.85 else rng.randint(32, 64)
     lengths = [length] * (batch or rng.choice((1, 1, 2)))
     if padded:
         lengths = [length] + [rng.randint(3, length) for _ in lengths[1:]]

@@ -108,6 +108,8 @@ class Shape:
     outliers: int  # channels that stand out
     outlier_size: float
     embedding: float  # usual size of an embedding's element
+    sharpness: float  # how far attention looks at few positions
+    growth: float  # what all layers together add to the residual
     epsilon: float = 1e-5
 
     @property
@@ -142,6 +144,8 @@ def draw_shape(rng: random.Random, families: tuple[str, ...], **fixed: object) -
         outliers=rng.choice((0, 1, 2, 4)),
         outlier_size=rng.choice((5.0, 20.0, 60.0)),
         embedding=rng.choice((1.0, 1.0, 0.1, 0.02)),
+        sharpness=rng.choice((1.0, 2.0, 4.0)),
+        growth=rng.choice((0.5, 1.0, 3.0)),
     )
     return Shape(**{**drawn, **fixed})
 
@@ -210,10 +214,16 @@ def _fill(shape: Shape, name: str, parameter: torch.Tensor, outliers: torch.Tens
         scale = 1 / math.sqrt(inputs)
         norm = shape.norm_centre * math.exp(shape.norm_spread**2)
         if any(part in name for part in ("o_proj", "down_proj", "c_proj")):
-            scale *= shape.embedding / math.sqrt(shape.layers)
+            scale *= shape.growth * shape.embedding / math.sqrt(shape.layers)
         elif "lm_head" not in name:
             scale /= norm
         parameter.copy_(scale * noise)
+        if "q_proj" in name:
+            parameter.mul_(shape.sharpness)
+        elif "qkv_proj" in name:
+            parameter[: shape.hidden] *= shape.sharpness
+        elif "c_attn" in name:
+            parameter[:, : shape.hidden] *= shape.sharpness
 
 
 def clone(model: torch.nn.Module, dtype: str, attention: str | None = None) -> torch.nn.Module:

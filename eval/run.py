@@ -160,7 +160,7 @@ def main() -> int:
     parser.add_argument("--case", action="append", default=[], help="run this one, as failures are listed")
     parser.add_argument("--kinds", default="", help="only these kinds, a comma list")
     parser.add_argument("--half", choices=("fixed", "drawn"), help="only this half")
-    parser.add_argument("--faults", type=int, default=2, help="cases of each kind of fault in each half")
+    parser.add_argument("--faults", type=int, default=3, help="cases of each kind of fault in each half")
     parser.add_argument("--healthy", type=int, default=6, help="cases of each healthy kind in each half")
     parser.add_argument("--keep", type=pathlib.Path, help="keep the recordings of each case in this folder")
     parser.add_argument("--workers", type=int, default=2)

@@ -6,19 +6,20 @@ import torch
 from faults import DENSE, FLOAT32, LLAMA_LIKE, Fault, Kind, Setup
 from patches import alter_attention, alter_output, drop_residual, replace_forward, replace_function
 
-WIDE_TYPES = (("fp32", "fp32"), ("fp32", "bf16"), ("fp32", "fp16"))
+SEVERAL = 6  # elements: fewer that are wrong could be anything
 
 
 def _names(setup: Setup, part: str) -> set[str]:
     """Of the operation; and of the modules around it that return the very same tensor."""
     names = {"root." + setup.name(part)}
     own = setup.shape.names
+    is_gpt2 = setup.shape.family == "gpt2"
     if part == own.output_projection:
-        names.add("root." + setup.name(own.attention))
-        names.add("root." + setup.name("attn.resid_dropout"))
+        names |= {"root." + setup.name(each) for each in (own.attention, "attn.resid_dropout")[: 1 + is_gpt2]}
     if part == own.mlp_out:
-        names.add("root." + setup.name("mlp"))
-        names.add("root." + setup.name("mlp.dropout"))
+        names |= {"root." + setup.name(each) for each in ("mlp", "mlp.dropout")[: 1 + is_gpt2]}
+    if part == "/lm_head":
+        names.add("root")
     return names
 
 
@@ -48,6 +49,13 @@ def _on_attention(setup: Setup, causes: set[str], change, **more) -> Fault:
 
 def _linear(setup: Setup) -> str:
     return setup.rng.choice(setup.shape.names.linears)
+
+
+def _operation(setup: Setup) -> str:
+    """Any that returns one tensor with a row for each position."""
+    own = setup.shape.names
+    others = (*own.norms, "/" + own.final_norm, "/" + own.embedding, "/lm_head")
+    return setup.rng.choice(others) if setup.rng.random() < 0.3 else _linear(setup)
 
 
 def _is_conv1d(setup: Setup) -> bool:
@@ -302,7 +310,7 @@ def embedding_scale(setup: Setup) -> Fault:
 
 
 def scale(setup: Setup) -> Fault:
-    part = _linear(setup)
+    part = _operation(setup)
     return _on_output(setup, part, {"scale"}, lambda y, size: y * (1 + size), sizes=(1e-7, 3.0))
 
 
@@ -398,7 +406,8 @@ def saturation(setup: Setup) -> Fault:
     part = _linear(setup)
 
     def change(y, size):
-        bound = float(y.abs().max()) / (1 + size)
+        largest = y.abs().flatten().float().topk(SEVERAL).values
+        bound = float(min(largest[0] / (1 + size), largest[-1]))
         return y.clamp(-bound, bound)
 
     return _on_output(setup, part, {"saturation"}, change, sizes=(1e-6, 20.0))
@@ -417,7 +426,12 @@ def overflow(setup: Setup) -> Fault:
 
 def flush_to_zero(setup: Setup) -> Fault:
     part = _linear(setup)
-    change = lambda y, size: torch.where(y.abs() < size * y.float().pow(2).mean().sqrt(), 0, y)
+
+    def change(y, size):
+        smallest = -(-y.abs().flatten().float()).topk(SEVERAL).values
+        bound = torch.maximum(size * y.float().pow(2).mean().sqrt(), smallest[-1])
+        return torch.where(y.abs() < bound, 0, y)
+
     return _on_output(setup, part, {"flush-to-zero"}, change, sizes=(1e-4, 2.0))
 
 
@@ -455,13 +469,14 @@ def padding_seen(setup: Setup) -> Fault:
 
 
 def stale_cache(setup: Setup) -> Fault:
-    """The newest key and value have not arrived: those of the position before it, or nothing, stand there."""
+    """The newest keys and values have not arrived: those of the position before, or nothing, stand there."""
     zero = setup.rng.random() < 0.5
+    slot = -1 if setup.rng.random() < 0.7 else -3
 
     def change(core, query, key, value, mask, scaling, _size):
         key, value = key.clone(), value.clone()
-        key[..., -1, :] = 0 if zero else key[..., -2, :]
-        value[..., -1, :] = 0 if zero else value[..., -2, :]
+        key[..., slot, :] = 0 if zero else key[..., slot - 1, :]
+        value[..., slot, :] = 0 if zero else value[..., slot - 1, :]
         return core(query, key, value, mask, scaling)
 
     return _on_attention(setup, {"stale-cache"}, change)
@@ -490,7 +505,7 @@ def one_head(setup: Setup) -> Fault:
 
 def one_row(setup: Setup) -> Fault:
     """One position of one sequence; in a decoded round there is only one, so prompts are damaged."""
-    part = _linear(setup)
+    part = _operation(setup)
     row = setup.rng.randrange(setup.words.prompt.shape[1])
     generator_seed = setup.rng.randrange(2**31)
 
@@ -506,7 +521,7 @@ def one_row(setup: Setup) -> Fault:
 
 
 def one_channel(setup: Setup) -> Fault:
-    part = _linear(setup)
+    part = _operation(setup)
     column = setup.rng.randrange(setup.shape.hidden // 4)
 
     def change(y, size):
