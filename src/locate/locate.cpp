@@ -88,7 +88,13 @@ std::string operation_of(const Row& row) {
 void Locator::add(Row&& row, uint64_t bytes) {
   if (!waiting_.empty() && (row.token != token_ || waiting_.size() >= kMostWaiting)) judge_token();
   token_ = row.token;
-  values_.push_back(value_of(row, values_.size()));
+  const size_t place = values_.size();
+  values_.push_back(value_of(row, place));
+  if (row.golden.is_missing()) alone_[row.subject.name].push_back(place);
+  for (const std::string& operation : row.origin.passed)
+    if (const auto found = alone_.find(operation); found != alone_.end())
+      for (const size_t at : found->second)
+        values_[place].passed_unit = std::max(values_[place].passed_unit, values_[at].unit);
   if (options_.noise != nullptr) noise_.push_back(options_.noise->of(row));
   waiting_.push_back({std::move(row), bytes});
 }
@@ -112,6 +118,7 @@ void Locator::judge_token() {
   waiting_.clear();
   values_.clear();
   noise_.clear();
+  alone_.clear();
 }
 
 // The finding that the inputs of a value follow from; of several the first.

@@ -93,6 +93,8 @@ class Locator {
   // Of the rows that wait:
   std::vector<Value> values_;
   std::vector<std::optional<NoiseRun::Measured>> noise_;
+  std::unordered_map<std::string, std::vector<size_t>>
+      alone_;                    // by operation: golden has none such
   std::vector<uint32_t> found_;  // the finding that each follows from
   std::vector<double> healthy_;  // what each would be off by without it
   // Of all tokens:

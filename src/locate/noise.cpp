@@ -119,7 +119,7 @@ class Model {
   void look_at_inputs(size_t i) {
     const Value& value = values_[i];
     Errors& inputs = inputs_[i];
-    double unit = value.unit;
+    double unit = std::max(value.unit, value.passed_unit);
     for (const uint32_t at : value.sources) {
       const Value& source = values_[at];
       unit = std::max(unit, source.unit);

@@ -23,8 +23,10 @@ struct Value {
   uint64_t id = 0;                // of operation, tensor and rank: the same for all tokens
   uint64_t role = 0;              // the same for all layers; 0: it lies in none
   std::vector<uint32_t> sources;  // which values of the token went into it
-  bool has_origin = false;        // its sources are known
-  bool is_copy = false;           // of its only source
+  double passed_unit =
+      0;  // rounding of what lies between these and it, and golden has nothing like
+  bool has_origin = false;  // its sources are known
+  bool is_copy = false;     // of its only source
   capture::OpKind kind = capture::OpKind::kUnknown;
   bool is_leaf = false;  // computed by an operation, not between operations
 
