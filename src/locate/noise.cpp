@@ -25,6 +25,9 @@ constexpr double kBeforeFactor = 10;
 constexpr Errors kLocalFactor = {1, 1.3, 1.5};
 constexpr Errors kLocalFloor = {1, 2.5, 3};
 
+// Two rows that have nothing to do with each other.
+constexpr double kOtherRow = 1.5;
+
 // The worst of many rows that are alike is that much farther off than all of them.
 constexpr double kRowOverWhole = 1.5;
 
@@ -32,7 +35,11 @@ constexpr double kRowOverWhole = 1.5;
 constexpr size_t kEnoughPeers = 3;
 // One or two may both be unlike this one.
 constexpr double kFewPeersMargin = 1.5;
-constexpr double kLeastGain = 0.3;
+constexpr double kLeastGain = 0.6;
+// All but the tenth of them that have the largest gains must be surpassed by this.
+constexpr double kAbovePeers = 1.5;
+
+constexpr double kFewElements = 64;
 
 struct KindModel {
   double gain;
@@ -78,12 +85,6 @@ uint64_t golden_key(const compare::Row& row) {
   return std::hash<std::string>()(text + std::to_string(t.first) + "," + std::to_string(t.taken));
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 class Model {
  public:
   Model(const std::vector<Value>& values,
@@ -113,7 +114,8 @@ class Model {
   static bool is_finite(const Value& value) { return value.is_compared && !value.is_broken; }
   // Its gain can be told.
   bool is_usable(const Value& value) const {
-    return is_finite(value) && value.has_origin && !value.is_bound && !value.is_discrete;
+    return is_finite(value) && value.has_origin && !value.is_bound && !value.is_discrete &&
+           !value.is_identical;
   }
 
   void look_at_inputs(size_t i) {
@@ -125,11 +127,7 @@ class Model {
       unit = std::max(unit, source.unit);
       if (source.is_broken) continue;
       if (source.is_discrete) {
-        // Another choice makes another row of all that follows.
-        if (!source.is_identical) {
-          inputs[kWhole] = std::max(inputs[kWhole], std::min(1.0, source.error(Measure::kWhole)));
-          inputs[kRow] = std::max(inputs[kRow], 1.5);
-        }
+        take_choices(value, source, inputs);
         continue;
       }
       inputs[kWhole] = std::max(inputs[kWhole], source.spread);
@@ -142,6 +140,16 @@ class Model {
       for (size_t k = 0; k < kMeasures; ++k) known[k] = inputs[k] = std::max(known[k], inputs[k]);
     }
     floors_[i] = model_of(value).floor * unit * reduction_units(value, values_);
+  }
+
+  // Another choice makes another row of what follows; and of what holds the rows of one choice, which
+  // are others then, anything.
+  static void take_choices(const Value& value, const Value& source, Errors& inputs) {
+    if (source.is_identical) return;
+    const double share = source.rows == value.rows ? source.share_differing : 1;
+    inputs[kWhole] = std::max(inputs[kWhole], kOtherRow * std::sqrt(share));
+    inputs[kRow] = std::max(inputs[kRow], kOtherRow);
+    inputs[kColumn] = std::max(inputs[kColumn], kOtherRow);
   }
 
   // What the errors of inputs come to in each measure, before they are multiplied by a gain. The
@@ -164,9 +172,22 @@ class Model {
     Expected out;
     out.input = inputs_[i][kWhole];
     out.floor = floors_[i];
-    if (i < noise_.size() && noise_[i]) return by_noise_run(i, out);
-    if (!value.has_origin || value.is_bound) return by_rows_before(value, before, out);
-    const KindModel kind = model_of(value);
+    if (!value.has_origin || value.is_bound)
+      by_rows_before(value, before, out);
+    else
+      by_gain(i, out);
+    if (i < noise_.size() && noise_[i] && noise_[i]->errors[kWhole] > 0) by_noise_run(i, out);
+    // Few elements stray more than many.
+    const double elements = static_cast<double>(value.rows) * static_cast<double>(value.columns);
+    const double straying = elements < kFewElements ? 2 : 1;
+    for (size_t k = 0; k < kMeasures; ++k)
+      out.limits[k] =
+          std::max(out.limits[k], out.errors[k] * out.factor * kLocalFactor[k] * straying);
+    return out;
+  }
+
+  void by_gain(size_t i, Expected& out) const {
+    const KindModel kind = model_of(values_[i]);
     const std::vector<uint32_t> others = peers_of(i);
     out.peers = others.size();
     out.basis = others.empty() ? Basis::kKind : Basis::kPeers;
@@ -176,15 +197,15 @@ class Model {
       if (!others.empty()) {
         std::vector<double> gains;
         for (const uint32_t other : others) gains.push_back(gain_of(other, k));
+        std::sort(gains.begin(), gains.end());
+        const bool are_enough = gains.size() >= kEnoughPeers;
         gain = std::max(kLeastGain,
-                        others.size() >= kEnoughPeers
-                            ? median(gains)
-                            : kFewPeersMargin * *std::max_element(gains.begin(), gains.end()));
+                        are_enough ? gains[gains.size() / 2] : kFewPeersMargin * gains.back());
+        out.limits[k] = kAbovePeers * gains[gains.size() * 9 / 10] * input_for(i, k);
       }
       if (k == kWhole) out.gain = gain;
       out.errors[k] = std::max(gain * input_for(i, k), floors_[i] * kLocalFloor[k]);
     }
-    return out;
   }
 
   std::vector<uint32_t> peers_of(size_t i) const {
@@ -196,34 +217,36 @@ class Model {
     return out;
   }
 
-  // A type that rounds more than the noise run's makes that much more noise.
-  Expected by_noise_run(size_t i, Expected out) const {
+  // A type that rounds more than the noise run's makes that much more noise. What went into the value
+  // may be off by more than in the noise run: then it is off by more itself.
+  void by_noise_run(size_t i, Expected& out) const {
+    const Value& value = values_[i];
     const NoiseRun::Measured& own = *noise_[i];
-    out.basis = Basis::kNoiseRun;
-    out.factor = kNoiseRunFactor;
-    const double scale = own.unit > 0 ? std::max(1.0, values_[i].unit / own.unit) : 1;
+    const double scale = own.unit > 0 ? std::max(1.0, value.unit / own.unit) : 1;
     Errors noise_inputs{};
-    for (const uint32_t source : values_[i].sources)
+    for (const uint32_t source : value.sources)
       if (noise_[source])
         for (size_t k = 0; k < kMeasures; ++k)
           noise_inputs[k] = std::max(noise_inputs[k], noise_[source]->errors[k] * scale);
+    const bool is_like_mine = value.sources.empty() || noise_inputs[kWhole] > 0;
+    if (!is_like_mine) return;
+    out.basis = Basis::kNoiseRun;
+    out.factor = kNoiseRunFactor;
+    out.limits = {};
     for (size_t k = 0; k < kMeasures; ++k) {
       const double noise = own.errors[k] * scale;
-      // What went into it may be off by more than in the noise run.
-      const double gain = noise / std::hypot(noise_inputs[k], floors_[i]);
+      const double gain = noise_inputs[k] > 0 ? noise / noise_inputs[k] : 1;
       if (k == kWhole) out.gain = gain;
       out.errors[k] = std::max({noise, gain * inputs_[i][k], 0.5 * floors_[i] * kLocalFloor[k]});
     }
-    return out;
   }
 
-  Expected by_rows_before(const Value& value, const Errors& before, Expected out) const {
+  void by_rows_before(const Value& value, const Errors& before, Expected& out) const {
     out.basis = Basis::kBefore;
     out.factor = kBeforeFactor;
     out.input = before[kWhole];
     for (size_t k = 0; k < kMeasures; ++k)
       out.errors[k] = std::max(before[k], value.unit * kLocalFloor[k]);
-    return out;
   }
 
   const std::vector<Value>& values_;
@@ -247,14 +270,10 @@ std::optional<NoiseRun::Measured> NoiseRun::of(const compare::Row& row) const {
   return found == errors_.end() ? std::nullopt : std::optional(found->second);
 }
 
-double Expected::limit(size_t measure) const {
-  return errors[measure] * factor * kLocalFactor[measure];
-}
-
 double Expected::excess(const Errors& measured, size_t* measure) const {
   double most = 0;
   for (size_t k = 0; k < kMeasures; ++k) {
-    const double excess = measured[k] > 0 ? measured[k] / limit(k) : 0;
+    const double excess = measured[k] > 0 ? measured[k] / limits[k] : 0;
     if (excess <= most) continue;
     most = excess;
     if (measure != nullptr) *measure = k;

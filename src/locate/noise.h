@@ -48,14 +48,14 @@ enum class Basis : uint8_t {
 
 struct Expected {
   Errors errors{};    // of a healthy value
-  double factor = 1;  // times which it is a fault
+  Errors limits{};    // above which it is a fault
+  double factor = 1;  // by which these are larger at least
   Basis basis = Basis::kKind;
   double input = 0;  // the largest error of what went into it
   double gain = 1;   // by which that grows in a healthy operation
   double floor = 0;  // the error of the operation's own rounding
   size_t peers = 0;
 
-  double limit(size_t measure) const;
   // How far above the limit the errors are: a fault from 1 on.
   double excess(const Errors& errors, size_t* measure = nullptr) const;
   std::string basis_text() const;  // "3 other layers"

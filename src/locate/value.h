@@ -32,10 +32,11 @@ struct Value {
 
   bool is_compared = false;  // otherwise its errors are those of what went into it
   bool is_identical = false;
-  bool is_broken = false;    // NaN or infinite on one side only
-  bool is_discrete = false;  // integers: choices, not quantities
-  bool is_bound = false;     // only statistics were kept: the errors are at least so large
-  double unit = 0;           // rounding of the coarser of the two types; 0 for exact ones
+  bool is_broken = false;      // NaN or infinite on one side only
+  bool is_discrete = false;    // integers: choices, not quantities
+  double share_differing = 0;  // of its rows, at most
+  bool is_bound = false;       // only statistics were kept: the errors are at least so large
+  double unit = 0;             // rounding of the coarser of the two types; 0 for exact ones
   Errors errors{};
   // What the whole error may become where an operation gives other weights to rows or columns: a
   // norm makes all rows count alike.
