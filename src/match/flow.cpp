@@ -1,6 +1,7 @@
 #include "match/flow.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "match/by_names.h"
 #include "match/combination.h"
 #include "match/content.h"
+#include "match/flow_by_names.h"
 #include "match/layers.h"
 #include "match/sample.h"
 
@@ -38,29 +40,36 @@ constexpr size_t kLayersLookedAt = 3;
 // What goes into the sum of a residual addition was computed not long ago.
 constexpr size_t kMostCandidates = 16;
 
+// Fewer numbers than these are parameters rather than data.
+constexpr size_t kFewestElements = 8;
+
 // When a tensor is there: inputs when their operation begins, outputs when it has ended, those of
 // what it consists of first.
 using Time = std::tuple<uint32_t, bool, uint32_t, uint32_t>;
 
 class FlowFinder {
  public:
-  FlowFinder(const RunSide& side, size_t program, const SideStep& step)
+  FlowFinder(const RunSide& side, size_t program, const std::vector<const SideStep*>& steps)
       : side_(side),
         recording_(side.recording),
         program_(side.programs[program]),
-        step_(step),
+        steps_(steps),
+        step_(steps.front()),
         made_(recording_.slots.size()),
         contents_(recording_.slots.size()),
         is_open_(recording_.slots.size()) {}
 
   Flow run() {
+    follow_names(recording_, all_operations(), made_);
     choose_layers();
+    choose_step();
     read();
     for (const uint32_t slot : slots_in_time(looked_at_)) identify(slot);
     copy_to_other_layers();
     list_readers();
     for (const uint32_t slot : slots_in_time(looked_at_)) compose(slot);
     copy_to_other_layers();
+    follow_kernels();
     return {std::move(made_)};
   }
 
@@ -141,13 +150,37 @@ class FlowFinder {
       }
     }
     if (!layers.empty()) add_result(layers.size() - 1);
-    looked_at_.assign(chosen.begin(), chosen.end());
+    std::copy_if(chosen.begin(), chosen.end(), std::back_inserter(looked_at_),
+                 [&](uint32_t each) { return !has_names(operation(each)); });
+  }
+
+  // Attention to a single token does nothing but pass its value on: a prompt tells more than a new
+  // word does, and a second word more than a prompt of one.
+  void choose_step() {
+    if (steps_.size() > 1 && !looked_at_.empty() && size_in(*steps_[1]) >= size_in(*steps_[0]))
+      step_ = steps_[1];
+  }
+
+  size_t size_in(const SideStep& step) const {
+    constexpr size_t kEnough = 8;
+    size_t seen = 0;
+    size_t elements = 0;
+    for (const uint32_t each : looked_at_)
+      each_slot(each, Direction::kOutput, [&](uint32_t index) {
+        const auto round = seen < kEnough ? round_of(side_, step, each) : std::nullopt;
+        if (!round || !recording_.has(0, *round, index)) return;
+        if (const auto shape = read_shape(recording_.record(0, *round, index))) {
+          ++seen;
+          elements += count_elements(*shape).value_or(0);
+        }
+      });
+    return elements;
   }
 
   void read() {
     const std::vector<uint32_t> slots = slots_in_time(looked_at_);
     parallel_for(slots.size(), 0, [&](size_t i) {
-      const auto round = round_of(side_, step_, slot(slots[i]).operation);
+      const auto round = round_of(side_, *step_, slot(slots[i]).operation);
       if (!round) return;
       for (size_t rank = 0; rank < recording_.ranks.size(); ++rank) {
         if (!recording_.has(rank, *round, slots[i])) continue;
@@ -177,7 +210,10 @@ class FlowFinder {
       const uint32_t writer = slot(other).operation;
       const bool is_near =
           is_input(index) ? lies_in(reader, around(writer)) : lies_in(writer, reader);
-      if (is_near && (is_input(other) || is_input(index) || writer != reader)) return other;
+      const bool is_itself = !is_input(index) && !is_input(other) && writer == reader;
+      // A number that goes into two operations is no tensor that one has from the other.
+      const bool is_number = is_input(other) && contents_[index].elements < kFewestElements;
+      if (is_near && !is_itself && !is_number) return other;
     }
     // Zeros are found anywhere.
     return contents_[index].is_constant ? kNoValue : found->second.back();
@@ -189,30 +225,39 @@ class FlowFinder {
       if (!is_input(index)) identify_unread(index);
       return;
     }
+    if (is_input(index))
+      identify_input(index);
+    else
+      identify_output(index);
+    by_content_[content.hash].push_back(index);
+  }
+
+  void identify_input(uint32_t index) {
     Made& made = made_[index];
     const uint32_t from = slot(index).operation;
-    const bool leaf = is_leaf(recording_, from);
     const uint32_t same = same_before(index);
-    if (is_input(index)) {
-      made.is_known = true;
-      made.operation = around(from) == kNoOperation ? from : around(from);
-      if (same != kNoValue)
-        set_copy(made, root_of(same));
-      else
-        is_open_[index] = recording_.traits.inputs_are_values && content.is_float() &&
-                          around(from) != kNoOperation && !is_mask(sample_of(content));
+    made.is_known = true;
+    made.operation = around(from) == kNoOperation ? from : around(from);
+    if (same != kNoValue) {
+      set_copy(made, root_of(same));
+      if (!recording_.traits.inputs_are_values) made.operation = made_[root_of(same)].operation;
     } else {
-      made.operation = from;
-      if (leaf) {
-        identify_result(index);
-      } else if (same != kNoValue) {
-        made.is_known = true;
-        set_copy(made, same);
-      } else {
-        is_open_[index] = has_inputs_;
-      }
+      is_open_[index] = recording_.traits.inputs_are_values && contents_[index].is_float() &&
+                        around(from) != kNoOperation && !is_mask(sample_of(contents_[index]));
     }
-    by_content_[content.hash].push_back(index);
+  }
+
+  void identify_output(uint32_t index) {
+    Made& made = made_[index];
+    made.operation = slot(index).operation;
+    if (is_leaf(recording_, made.operation)) return identify_result(index);
+    const uint32_t same = same_before(index);
+    if (same != kNoValue) {
+      made.is_known = true;
+      set_copy(made, same);
+    } else {
+      is_open_[index] = has_inputs_;
+    }
   }
 
   // Of what an operation that consists of no others puts out.
@@ -220,9 +265,16 @@ class FlowFinder {
     Made& made = made_[index];
     const uint32_t from = slot(index).operation;
     made.kind = operation(from).kind;
+    // Queries and keys are turned each for itself, and cached each for itself.
+    uint32_t outputs = 0;
+    each_slot(from, Direction::kOutput, [&](uint32_t) { ++outputs; });
+    const bool is_each =
+        (made.kind == OpKind::kRotary || made.kind == OpKind::kCache) && outputs > 1;
     bool has_input = false;
     each_slot(from, Direction::kInput, [&](uint32_t input) {
       has_input = true;
+      const uint32_t number = slot(input).index;
+      if (is_each && number < outputs && number != slot(index).index) return;
       made.is_known |= made_[input].is_known;
       made.sources.push_back(input);
     });
@@ -251,15 +303,16 @@ class FlowFinder {
   }
 
   void list_readers() {
-    for (const std::vector<uint32_t>& operations : all_operations())
-      for (const uint32_t each : operations)
-        each_slot(each, Direction::kInput,
-                  [&](uint32_t input) { readers_[root_of(input)].push_back(each); });
+    for (const uint32_t each : all_operations())
+      each_slot(each, Direction::kInput,
+                [&](uint32_t input) { readers_[root_of(input)].push_back(each); });
   }
 
-  std::vector<std::vector<uint32_t>> all_operations() const {
-    std::vector<std::vector<uint32_t>> out = {program_.outside.operations};
-    for (const Segment& layer : program_.layers) out.push_back(layer.operations);
+  std::vector<uint32_t> all_operations() const {
+    std::vector<uint32_t> out = program_.outside.operations;
+    for (const Segment& layer : program_.layers)
+      out.insert(out.end(), layer.operations.begin(), layer.operations.end());
+    std::sort(out.begin(), out.end());
     return out;
   }
 
@@ -433,10 +486,29 @@ class FlowFinder {
     is_open_[target] = is_open_[index];
   }
 
+  // What a kernel puts out comes from where the results of its operation do.
+  void follow_kernels() {
+    for (const uint32_t each : all_operations()) {
+      if (operation(each).end == each + 1 || !is_leaf(recording_, each)) continue;
+      std::optional<Made> made;
+      each_slot(each, Direction::kOutput, [&](uint32_t output) {
+        if (!made && made_[output].is_known) made = made_[output];
+      });
+      if (!made) continue;
+      made->is_copy = false;
+      for (uint32_t kernel = each + 1; kernel < operation(each).end; ++kernel)
+        each_slot(kernel, Direction::kOutput, [&](uint32_t output) {
+          made_[output] = *made;
+          made_[output].operation = kernel;
+        });
+    }
+  }
+
   const RunSide& side_;
   const Recording& recording_;
   const Program& program_;
-  const SideStep& step_;
+  const std::vector<const SideStep*>& steps_;
+  const SideStep* step_;  // that is looked at
   std::vector<Made> made_;
   std::vector<Content> contents_;
   std::vector<bool> is_open_;  // computed between operations: of what is yet to be found
@@ -451,7 +523,7 @@ class FlowFinder {
 }  // namespace
 
 Flow find_flow(const RunSide& side, size_t program, const std::vector<const SideStep*>& steps) {
-  return FlowFinder(side, program, *steps.front()).run();
+  return FlowFinder(side, program, steps).run();
 }
 
 }  // namespace ait::match

@@ -330,5 +330,142 @@ TEST(FlowOfTorch, KeepsCallsOfAModuleApart) {
   EXPECT_THAT(origins.sources("root.c/output"), ElementsAre("root.drop#1/output"));
 }
 
+constexpr const char* kLibraryModel = R"(
+  0_GatherOperation x=ids y=e
+  1_Layer x=e x=w y=h1
+    0_RmsNormOperation x=e x=w y=n1
+    1_Attention x=n1 y=a1
+      0_LinearOperation x=n1 x=w y=q1
+      1_LinearOperation x=n1 x=w y=k1
+      2_RopeOperation x=q1 x=k1 x=cos y=r1 y=s1
+      3_SelfAttentionOperation x=r1 x=s1 y=t1
+      4_LinearOperation x=t1 x=w y=p1
+      5_AllReduceOperation x=p1 y=a1
+    2_ElewiseOperation x=e x=a1 y=h1
+  2_Layer x=h1 x=w y=h2
+    0_RmsNormOperation x=h1 x=w y=n2
+    1_Attention x=n2 y=a2
+      0_LinearOperation x=n2 x=w y=q2
+      1_LinearOperation x=n2 x=w y=k2
+      2_RopeOperation x=q2 x=k2 x=cos y=r2 y=s2
+      3_SelfAttentionOperation x=r2 x=s2 y=t2
+      4_LinearOperation x=t2 x=w y=p2
+      5_AllReduceOperation x=p2 y=a2
+    2_ElewiseOperation x=h1 x=a2 y=h2
+)";
+
+std::shared_ptr<const Recording> shared(const TinyRun& run) {
+  return std::make_shared<const Recording>(run.recording);
+}
+
+TEST(FlowOfALibrary, FollowsTheNamesOfItsTopology) {
+  const TinyRun run(capture::kAtbTraits, kLibraryModel);
+  const Origins origins(shared(run), shared(run));
+  const std::string attention = "2_Layer/1_Attention";
+  EXPECT_THAT(origins.sources("0_GatherOperation/outtensor0"), IsEmpty());
+  EXPECT_THAT(origins.sources("2_Layer/0_RmsNormOperation/outtensor0"),
+              ElementsAre("1_Layer/outtensor0"));
+  EXPECT_THAT(origins.sources(attention + "/0_LinearOperation/outtensor0"),
+              ElementsAre("2_Layer/0_RmsNormOperation/outtensor0"));
+  EXPECT_THAT(origins.sources(attention + "/2_RopeOperation/outtensor0"),
+              ElementsAre(attention + "/0_LinearOperation/outtensor0"));
+  EXPECT_THAT(origins.sources("2_Layer/2_ElewiseOperation/outtensor0"),
+              UnorderedElementsAre("1_Layer/outtensor0", attention + "/outtensor0"));
+  EXPECT_THAT(origins.sources("2_Layer/outtensor0"),
+              ElementsAre("2_Layer/2_ElewiseOperation/outtensor0"));
+  EXPECT_TRUE(origins.of("2_Layer/outtensor0").is_copy);
+  // Its second result was not recorded.
+  EXPECT_THAT(origins.sources(attention + "/3_SelfAttentionOperation/outtensor0"),
+              UnorderedElementsAre(attention + "/2_RopeOperation/outtensor0",
+                                   attention + "/1_LinearOperation/outtensor0"));
+  EXPECT_THAT(origins.of(attention + "/3_SelfAttentionOperation/outtensor0").passed,
+              ElementsAre(attention + "/2_RopeOperation"));
+}
+
+TEST(FlowOfALibrary, TakesWhatRanksExchangeFromAllOfThem) {
+  const TinyRun run(capture::kAtbTraits, kLibraryModel, 2);
+  const Origins origins(shared(run), shared(run));
+  std::map<std::string, std::vector<std::string>> sources;  // with their ranks
+  const std::vector<Pair>& rows = origins.rows();
+  const auto name = [](const Pair& pair) { return pair.subject.name + "@" + pair.subject.rank; };
+  for (size_t i = 0; i < rows.size(); ++i)
+    for (const uint32_t before : rows[i].origin.sources)
+      sources[name(rows[i])].push_back(name(rows[i - before]));
+  const std::string attention = "1_Layer/1_Attention/";
+  for (const char* rank : {"0", "1"}) {
+    EXPECT_THAT(sources[attention + "4_LinearOperation@" + rank],
+                ElementsAre(attention + "3_SelfAttentionOperation@" + rank));
+    EXPECT_THAT(sources[attention + "5_AllReduceOperation@" + rank],
+                ElementsAre(attention + "4_LinearOperation@1", attention + "4_LinearOperation@0"));
+  }
+}
+
+TEST(FlowOfALibrary, LeadsFromInputToInputWhereNothingElseWasRecorded) {
+  const TinyRun run(capture::kAtbTraits, R"(
+    0_GatherOperation x=ids y=e none in
+    1_RmsNormOperation x=e y=n none in
+    2_LinearOperation x=n y=l none in
+    3_LinearOperation x=l y=m none in
+  )");
+  const Origins origins(shared(run), shared(run));
+  EXPECT_THAT(origins.sources("3_LinearOperation/intensor0"),
+              ElementsAre("2_LinearOperation/intensor0"));
+  EXPECT_EQ(origins.of("3_LinearOperation/intensor0").operation, "2_LinearOperation");
+}
+
+// An operation that reads one matrix and writes another, without names.
+void save_both(TinyRun& run, const std::string& name, const Matrix& in, const Matrix& out) {
+  const uint32_t input = run.recording.first_slot[run.operation(name)];
+  const std::string path = run.recording.record(0, 0, input).path;
+  run.save(name, out);
+  auto owner = std::make_shared<std::vector<float>>(in.values);
+  const auto tensor =
+      Tensor::contiguous(owner, std::as_bytes(std::span(*owner)), DType::kFloat32,
+                         {static_cast<int64_t>(in.rows), static_cast<int64_t>(in.columns)});
+  const std::vector<formats::NamedTensor> tensors = {{"", *tensor}};
+  ASSERT_TRUE(formats::write_tensor_file(path, tensors, formats::FileFormat::kNpy));
+}
+
+TEST(FlowOfALibrary, IsFoundFromDataWithoutATopology) {
+  TinyRun run(capture::kAtbTraits, R"(
+    0_RmsNormOperation in
+    1_Mlp in
+      0_LinearOperation in
+      1_LinearOperation in
+    2_LinearOperation in
+  )");
+  save_both(run, "0_RmsNormOperation", value("x"), value("n"));
+  save_both(run, "1_Mlp", value("n"), value("d"));
+  save_both(run, "1_Mlp/0_LinearOperation", value("n"), value("u"));
+  save_both(run, "1_Mlp/1_LinearOperation", value("u"), value("d"));
+  save_both(run, "2_LinearOperation", value("d"), value("o"));
+  const Origins origins(shared(run), shared(run));
+  EXPECT_THAT(origins.sources("1_Mlp/0_LinearOperation/outtensor0"),
+              ElementsAre("0_RmsNormOperation/outtensor0"));
+  EXPECT_THAT(origins.sources("1_Mlp/1_LinearOperation/outtensor0"),
+              ElementsAre("1_Mlp/0_LinearOperation/outtensor0"));
+  EXPECT_TRUE(origins.of("1_Mlp/outtensor0").is_copy);
+  EXPECT_THAT(origins.sources("1_Mlp/outtensor0"),
+              ElementsAre("1_Mlp/1_LinearOperation/outtensor0"));
+  // What comes from outside is nobody's.
+  EXPECT_TRUE(origins.of("0_RmsNormOperation/outtensor0").is_known);
+  EXPECT_THAT(origins.sources("0_RmsNormOperation/outtensor0"), IsEmpty());
+  EXPECT_THAT(origins.sources("2_LinearOperation/outtensor0"), ElementsAre("1_Mlp/outtensor0"));
+}
+
+TEST(FlowOfALibrary, IsTheSameForKernelsAsForTheirOperations) {
+  const TinyRun run(capture::kAtbTraits, R"(
+    0_RmsNormOperation x=e y=n
+      0_NormKernel kernel
+    1_LinearOperation x=n y=l
+      0_MatMulKernel kernel
+  )");
+  const Origins origins(shared(run), shared(run));
+  EXPECT_THAT(origins.sources("1_LinearOperation/0_MatMulKernel/outtensor0"),
+              ElementsAre("0_RmsNormOperation/outtensor0"));
+  EXPECT_EQ(origins.of("1_LinearOperation/0_MatMulKernel/outtensor0").operation,
+            "1_LinearOperation/0_MatMulKernel");
+}
+
 }  // namespace
 }  // namespace ait::match
