@@ -14,6 +14,8 @@ constexpr auto kFamilies = std::to_array<void (*)(const Evidence&, Candidates&)>
     activation_causes,
     arithmetic_causes,
     layout_causes,
+    precision_causes,
+    region_causes,
 });
 
 // Residual errors within this factor of the best, or within the noise, are equally good.

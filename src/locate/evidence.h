@@ -52,8 +52,9 @@ struct Candidate {
 
 // Which part of the value is wrong, where the rest of it is sound.
 struct Region {
+  std::vector<size_t> seen;  // rows that were looked at, ascending
   bool rows_confined = false;
-  std::vector<size_t> rows;  // of the value, ascending; all that were looked at where not confined
+  std::vector<size_t> rows;  // those of them that are hit; all where not confined
   bool columns_confined = false;
   std::vector<size_t> columns;  // ascending
   double outside = 0;           // error of the rest
@@ -103,7 +104,7 @@ class Evidence {
 
   // The error falls so far that it is no accident.
   bool explains(const Fit& fit) const {
-    return fit.residual <= kFalls * fit.error &&
+    return fit.error > noise_ && fit.residual <= kFalls * fit.error &&
            fit.residual <= std::max(kAboveNoise * noise_, kFallsFar * fit.error);
   }
   // A model of the sound operation that gives golden's value this well is right.
