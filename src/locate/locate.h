@@ -74,12 +74,14 @@ class Locator {
   static constexpr uint32_t kNoFinding = ~uint32_t{0};
 
   void judge_token();
+  void take_sources_of_peers();
   void judge(size_t i, const Expected& expected);
   void judge_broken(size_t i, const Expected& expected);
   void judge_error(size_t i, const Expected& expected);
   void judge_alone(size_t i);
   uint32_t infection_of(size_t i) const;
   uint32_t earlier_finding(size_t i) const;
+  bool is_copy_in_golden(size_t i) const;
   double healthy_input(size_t i) const;
   void follow(size_t i, uint32_t finding);
   Finding finding_at(size_t i, const Expected& expected, size_t measure) const;
