@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compare/engine.h"
+#include "locate/choices.h"
 #include "locate/introduced.h"
 
 namespace ait::locate {
@@ -98,15 +99,43 @@ std::optional<CauseCase> case_of(const Finding& finding, const PairOf& pair_of) 
   return fault;
 }
 
+// The first choice that rounding does not explain.
+std::optional<Finding> wrong_choice(const Locator& locator, const PairOf& pair_of) {
+  for (const Finding& choice : locator.choices())
+    if (auto reason = unexplained_choice(choice, pair_of)) {
+      Finding out = choice;
+      out.reason = *reason;
+      out.row.judgement->verdict = compare::Verdict::kFault;
+      out.row.judgement->reason = std::move(*reason);
+      out.causes.push_back({"choice", "my choices are not those of the best scores", 0, 0});
+      return out;
+    }
+  return std::nullopt;
+}
+
+// In its place among the faults. What is only suspicious is no longer worth a word.
+void add_choice(Finding&& choice, std::vector<Finding>& findings) {
+  std::erase_if(findings, [](const Finding& each) {
+    return each.verdict() == compare::Verdict::kSuspicious;
+  });
+  const auto later = std::find_if(findings.begin(), findings.end(),
+                                  [&](const Finding& each) { return each.number > choice.number; });
+  findings.insert(later, std::move(choice));
+}
+
 }  // namespace
 
-void examine(std::vector<Finding>& findings, const PairOf& pair_of) {
+std::vector<Finding> examine(const Locator& locator, const PairOf& pair_of) {
+  std::vector<Finding> findings = locator.findings();
+  if (auto choice = wrong_choice(locator, pair_of)) add_choice(std::move(*choice), findings);
   for (size_t i = 0; i < findings.size() && i < kExamined; ++i) {
     Finding& finding = findings[i];
     if (finding.verdict() == compare::Verdict::kSuspicious) continue;
     find_culprit(finding);
+    if (!finding.causes.empty()) continue;
     if (auto fault = case_of(finding, pair_of)) finding.causes = likely_causes(*fault);
   }
+  return findings;
 }
 
 match::Pair pair_of(const compare::Row& row) {

@@ -39,6 +39,7 @@ constexpr const char* kOtherChoices =
 
 constexpr size_t kMostFindings = 64;
 constexpr size_t kMostSuspicions = 3;
+constexpr size_t kMostChoices = 64;
 
 std::string measure_text(const Row& row, size_t measure) {
   const auto* c = compare::metrics_of(row);
@@ -115,6 +116,7 @@ void Locator::judge_token() {
   if (options_.in_order) {
     pass_errors_on(values_);
     take_sources_of_peers();
+    note_uses(values_);
     const std::vector<Expected> expected = expect(values_, noise_, memory_);
     for (size_t i = 0; i < values_.size(); ++i) judge(i, expected[i]);
     for (size_t i = 0; i < values_.size(); ++i)
@@ -210,7 +212,10 @@ void Locator::judge(size_t i, const Expected& expected) {
     healthy_[i] = healthy_[source];
   } else if (value.is_discrete) {
     row.judgement = Judgement{Verdict::kSuspicious, value.errors[0], 0, kOtherChoices};
-    if (const uint32_t inherited = infection_of(i); inherited != kNoFinding) follow(i, inherited);
+    if (const uint32_t inherited = infection_of(i); inherited != kNoFinding)
+      follow(i, inherited);
+    else if (choices_.size() < kMostChoices)
+      choices_.push_back(finding_at(i, expected, 0));
   } else {
     judge_error(i, expected);
   }
@@ -245,7 +250,9 @@ void Locator::judge_error(size_t i, const Expected& expected) {
   judgement.reason = error_text(row, value, expected, measure);
 
   uint32_t from = infection_of(i);
-  const bool stands_out = excess > (from == kNoFinding ? 1 : kSecondFault);
+  // What a layer puts out and nobody takes, such as the weights of attention, harms nothing.
+  const bool matters = value.is_used || !row.subject.layer || !value.has_origin;
+  const bool stands_out = matters && excess > (from == kNoFinding ? 1 : kSecondFault);
   if (stands_out) {
     from = earlier_finding(i);
     if (from == kNoFinding) {

@@ -65,6 +65,8 @@ class Locator {
 
   // Faults in the order in which they were computed; where there is none, what is suspicious.
   std::vector<Finding> findings() const;
+  // The first values that are choices and differ, although what chose is sound as far as was seen.
+  const std::vector<Finding>& choices() const { return choices_; }
 
  private:
   struct Waiting {
@@ -104,6 +106,7 @@ class Locator {
   std::unordered_map<uint64_t, uint32_t> infected_;  // findings, by Value::id
   std::vector<Finding> findings_;
   std::vector<Finding> suspicions_;
+  std::vector<Finding> choices_;
 };
 
 }  // namespace ait::locate

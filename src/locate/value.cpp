@@ -118,6 +118,11 @@ double unit_of(DType dtype) {
   }
 }
 
+void note_uses(std::vector<Value>& values) {
+  for (const Value& value : values)
+    for (const uint32_t at : value.sources) values[at].is_used = true;
+}
+
 void pass_errors_on(std::vector<Value>& values) {
   for (Value& value : values) {
     if (value.is_compared || value.is_broken) continue;

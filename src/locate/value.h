@@ -27,6 +27,7 @@ struct Value {
       0;  // rounding of what lies between these and it, and golden has nothing like
   bool has_origin = false;  // its sources are known
   bool is_copy = false;     // of its only source
+  bool is_used = false;     // another value is computed from it
   capture::OpKind kind = capture::OpKind::kUnknown;
   bool is_leaf = false;  // computed by an operation, not between operations
 
@@ -57,6 +58,9 @@ Value value_of(const compare::Row& row, size_t place);
 
 // The relative error of rounding to a type, half a unit in the last place; 0 for integers.
 double unit_of(DType dtype);
+
+// Notes which values others are computed from.
+void note_uses(std::vector<Value>& values);
 
 // Gives the values that were not compared, since golden has nothing like them, the errors of what
 // went into them.
