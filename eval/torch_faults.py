@@ -303,7 +303,7 @@ def embedding_scale(setup: Setup) -> Fault:
         module = model.model.embed_tokens
         alter_output(module, lambda y: y / module.scalar_embed_scale if setup.active(clock) else y)
 
-    return Fault({"root.model.embed_tokens"}, {"scale"}, ("model.embed_tokens", "output"), plant)
+    return Fault({"root.model.embed_tokens"}, {"scale", "missing-factor"}, ("model.embed_tokens", "output"), plant)
 
 
 # Values
@@ -321,7 +321,7 @@ def attention_scale(setup: Setup) -> Fault:
     def change(core, query, key, value, mask, scaling, _size):
         return core(query, key, value, mask, scaling**power)
 
-    return _on_attention(setup, {"scale"}, change)
+    return _on_attention(setup, {"scale", "missing-factor"}, change)
 
 
 def norm_epsilon(setup: Setup) -> Fault:
@@ -500,7 +500,8 @@ def one_head(setup: Setup) -> Fault:
         return out
 
     part = lambda y: y[..., head * size : (head + 1) * size]
-    return _on_attention(setup, {"one-head"}, change, part=part, sizes=(1e-7, 3.0) if how == "scaled" else None)
+    also = {"scaled": "scale", "zero": "zero", "other": "heads-order"}[how]
+    return _on_attention(setup, {"one-head", also}, change, part=part, sizes=(1e-7, 3.0) if how == "scaled" else None)
 
 
 def one_row(setup: Setup) -> Fault:
@@ -529,7 +530,9 @@ def one_channel(setup: Setup) -> Fault:
         y[..., column] *= 1 + size
         return y
 
-    return _on_output(setup, part, {"one-channel"}, change, part=lambda y: y[..., column], sizes=(1e-7, 3.0))
+    return _on_output(
+        setup, part, {"one-channel", "channel-scale"}, change, part=lambda y: y[..., column], sizes=(1e-7, 3.0)
+    )
 
 
 def one_expert(setup: Setup) -> Fault:
