@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -48,16 +49,34 @@ std::optional<Matrix> matrix_of(const match::Pair& pair) {
   return out;
 }
 
+// Whether golden chose the best of its scores, in all rows but a few ties.
+bool explains_golden(const Matrix& scores, const Matrix& choices) {
+  size_t explained = 0;
+  for (size_t row = 0; row < choices.rows; ++row) {
+    const double* const score = &scores.golden[row * scores.columns];
+    std::vector<double> best(score, score + scores.columns);
+    const auto last = best.begin() + static_cast<ptrdiff_t>(choices.columns - 1);
+    std::nth_element(best.begin(), last, best.end(), std::greater<>());
+    const double least = *last;
+    const double* const index = &choices.golden[row * choices.columns];
+    explained += std::all_of(index, index + choices.columns, [&](double each) {
+      return each >= 0 && score[static_cast<size_t>(each)] >= least;
+    });
+  }
+  return explained * 10 >= choices.rows * 9;
+}
+
 // What chose: scores of all candidates, a row for each row of choices.
 std::optional<Matrix> scores_of(const Finding& finding, const Matrix& choices,
                                 const PairOf& pair_of) {
   const double largest = std::max(*std::max_element(choices.golden.begin(), choices.golden.end()),
                                   *std::max_element(choices.actual.begin(), choices.actual.end()));
-  std::vector<size_t> candidates = finding.sources;
+  std::vector<size_t> candidates;
   for (size_t near = 1; near <= kNear; ++near) {
     if (finding.number >= near) candidates.push_back(finding.number - near);
     candidates.push_back(finding.number + near);
   }
+  candidates.insert(candidates.end(), finding.sources.begin(), finding.sources.end());
   for (const size_t number : candidates) {
     const auto pair = pair_of(number);
     if (!pair || !pair->complete() || pair->token != finding.row.token) continue;
@@ -66,7 +85,7 @@ std::optional<Matrix> scores_of(const Finding& finding, const Matrix& choices,
     if (!is_source && pair->subject.name != finding.row.subject.name) continue;
     auto scores = matrix_of(*pair);
     if (scores && scores->rows == choices.rows && static_cast<double>(scores->columns) > largest &&
-        scores->columns > choices.columns)
+        scores->columns > choices.columns && explains_golden(*scores, choices))
       return scores;
   }
   return std::nullopt;

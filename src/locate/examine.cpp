@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "compare/engine.h"
 #include "locate/choices.h"
 #include "locate/introduced.h"
+#include "metrics/compare.h"
 
 namespace ait::locate {
 namespace {
@@ -20,6 +22,42 @@ constexpr size_t kExamined = 4;
 // Rows that are looked through for the same value at the tokens before, and how many of these.
 constexpr size_t kLookedBack = 20000;
 constexpr size_t kEarlierTokens = 64;
+
+// The largest error of what went into the module that put a value out, as far as both runs recorded
+// it beside the value; nothing where neither did.
+std::optional<double> recorded_input_error(const Finding& finding) {
+  if (finding.row.golden.records.size() != 1 || finding.row.actual.records.size() != 1)
+    return std::nullopt;
+  namespace fs = std::filesystem;
+  const fs::path golden = fs::path(finding.row.golden.records[0].path).parent_path();
+  const fs::path actual = fs::path(finding.row.actual.records[0].path).parent_path();
+  std::optional<double> most;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(actual, ignored)) {
+    const std::string name = entry.path().filename().native();
+    if (!name.starts_with("input")) continue;
+    match::Pair pair;
+    pair.golden.records.emplace_back().path = (golden / name).native();
+    pair.actual.records.emplace_back().path = entry.path().native();
+    const auto tensors = compare::load_pair(pair);
+    if (!tensors) continue;
+    const auto compared = metrics::compare(tensors->first.view(), tensors->second.view(), {});
+    if (compared) most = std::max(most.value_or(0), compared->relative_euclidean_distance);
+  }
+  return most;
+}
+
+// A module whose inputs have no rows: where these are off, it was the module around it.
+void blame_who_fed_it(Finding& finding) {
+  const std::vector<std::string>& passed = finding.row.origin.passed;
+  if (passed.empty() || finding.row.actual.records.empty()) return;
+  if (finding.row.actual.records[0].direction != capture::Direction::kOutput) return;
+  const auto input = recorded_input_error(finding);
+  if (!input || *input <= finding.noise) return;
+  finding.operation = passed.back();
+  finding.reason += fmt::format(" What went into it is {} off already: {} computed that.",
+                                number_text(*input), passed.back());
+}
 
 // Which of the operations that may have made a value adds an error of its own, where that can be
 // told: those that have no partner, and the one that put the value out.
@@ -132,6 +170,7 @@ std::vector<Finding> examine(const Locator& locator, const PairOf& pair_of) {
     Finding& finding = findings[i];
     if (finding.verdict() == compare::Verdict::kSuspicious) continue;
     find_culprit(finding);
+    blame_who_fed_it(finding);
     if (!finding.causes.empty()) continue;
     if (auto fault = case_of(finding, pair_of)) finding.causes = likely_causes(*fault);
   }

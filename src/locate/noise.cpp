@@ -130,7 +130,11 @@ class Model {
         take_choices(value, source, inputs);
         continue;
       }
-      inputs[kWhole] = std::max(inputs[kWhole], source.spread);
+      // Some of the rows may be those that are farthest off.
+      const bool takes_some = value.rows < source.rows;
+      inputs[kWhole] =
+          std::max(inputs[kWhole], takes_some ? std::max(source.spread, source.error(Measure::kRow))
+                                              : source.spread);
       inputs[kRow] =
           std::max({inputs[kRow], source.error(Measure::kRow), kRowOverWhole * source.spread});
       inputs[kColumn] = std::max(inputs[kColumn], source.error(Measure::kColumn));
