@@ -10,6 +10,7 @@ namespace ait::locate {
 namespace {
 
 constexpr auto kFamilies = std::to_array<void (*)(const Evidence&, Candidates&)>({
+    attention_causes,
     norm_causes,
     activation_causes,
     arithmetic_causes,
