@@ -6,23 +6,21 @@
 #include <unordered_map>
 
 #include "match/layers.h"
+#include "match/run_slots.h"
 
 namespace ait::match {
 namespace {
 
 using capture::Direction;
-using capture::kNoOperation;
 using capture::Moment;
 using capture::Operation;
 using capture::OpKind;
 using capture::Recording;
 
-constexpr uint32_t kNoValue = ~uint32_t{0};
-
 class NameFollower {
  public:
   NameFollower(const Recording& recording, std::vector<Made>& made)
-      : recording_(recording), made_(made) {}
+      : recording_(recording), slots_(recording), made_(made) {}
 
   void run(const std::vector<uint32_t>& operations) {
     std::vector<uint32_t> open;  // that have not ended
@@ -44,11 +42,7 @@ class NameFollower {
     uint32_t value;
   };
 
-  const Operation& operation(uint32_t index) const { return recording_.operations[index]; }
-
-  bool lies_in(uint32_t index, uint32_t container) const {
-    return container == kNoOperation || (index >= container && index < operation(container).end);
-  }
+  const Operation& operation(uint32_t index) const { return slots_.operation(index); }
 
   // The slot of a tensor of an operation; kNoValue where nobody recorded it.
   uint32_t slot_of(uint32_t index, Direction direction, size_t number) const {
@@ -68,7 +62,7 @@ class NameFollower {
     const auto found = writers_.find(name);
     if (found == writers_.end()) return kNoValue;
     for (size_t i = found->second.size(); i-- > 0;)
-      if (lies_in(reader, operation(found->second[i].operation).parent))
+      if (slots_.lies_in(reader, operation(found->second[i].operation).parent))
         return found->second[i].value;
     return found->second.back().value;
   }
@@ -117,7 +111,7 @@ class NameFollower {
     const auto found = writers_.find(name);
     if (found == writers_.end() || is_leaf(recording_, index)) return kNoValue;
     const Writer& last = found->second.back();
-    return last.operation > index && lies_in(last.operation, index) ? last.value : kNoValue;
+    return last.operation > index && slots_.lies_in(last.operation, index) ? last.value : kNoValue;
   }
 
   std::vector<uint32_t> sources_of(uint32_t index, size_t output) const {
@@ -142,6 +136,7 @@ class NameFollower {
   }
 
   const Recording& recording_;
+  const RunSlots slots_;
   std::vector<Made>& made_;
   std::unordered_map<std::string, std::vector<Writer>> writers_;  // of each name, in time
   std::unordered_map<uint32_t, std::vector<uint32_t>> reads_;     // of each operation

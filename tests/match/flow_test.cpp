@@ -86,6 +86,7 @@ class TorchRun {
     const std::string last = name.substr(name.rfind('.') + 1);
     const std::string type = last == "norm" || last == "norm2" ? "LlamaRMSNorm"
                              : last == "act"                   ? "SiLU"
+                             : last == "router"                ? "Router"
                              : last == "drop"                  ? "Dropout"
                              : children.empty()                ? "Linear"
                                                                : "Block";
@@ -328,6 +329,89 @@ TEST(FlowOfTorch, KeepsCallsOfAModuleApart) {
   EXPECT_THAT(origins.sources("root.b/output"), ElementsAre("root.drop/output"));
   EXPECT_THAT(origins.sources("root.drop#1/output"), ElementsAre("root.b/output"));
   EXPECT_THAT(origins.sources("root.c/output"), ElementsAre("root.drop#1/output"));
+}
+
+TEST(FlowOfTorch, KeepsExpertsApart) {
+  TorchRun run;
+  const Matrix x = value("x");
+  const Matrix routed = value("router", 8);
+  run.save("root", "input_0", x);
+  run.save("root.router", "input_0", x);
+  run.save("root.router", "output", routed);
+  const auto tokens = [&](size_t first) {
+    Matrix out{3, kHidden, {}};
+    for (const size_t row : {first, first + 1, size_t{4}})
+      out.values.insert(out.values.end(), x.values.begin() + row * kHidden,
+                        x.values.begin() + (row + 1) * kHidden);
+    return out;
+  };
+  for (const size_t expert : {0, 1, 2}) {
+    const std::string name = "root.experts." + std::to_string(expert);
+    run.save(name, "input_0", tokens(expert % 2));
+    run.save(name, "output", value(name, kHidden, 3));
+  }
+  run.save("root", "output", value("y"));
+  const Origins origins(run, run);
+  // What the first one was given, the third one is, too: rows of inputs are of those that differ.
+  EXPECT_THAT(origins.sources("root.experts.2/output"), ElementsAre("root.experts.0/input_0"));
+  EXPECT_THAT(origins.sources("root.experts.1/input_0"),
+              UnorderedElementsAre("root/input_0", "root.router/output"));
+  EXPECT_EQ(origins.of("root.experts.1/input_0").kind, OpKind::kMove);
+  EXPECT_EQ(origins.of("root.experts.1/input_0").operation, "root");
+  EXPECT_THAT(origins.sources("root/output"),
+              UnorderedElementsAre("root.router/output", "root.experts.0/output",
+                                   "root.experts.1/output", "root.experts.2/output"));
+}
+
+// A prompt of one token, for which attention is what it attends to, and a new word.
+TEST(FlowOfTorch, IsThatOfAWordWhereThePromptSaysNothing) {
+  TorchRun run;
+  for (const std::string round : {"0", "1"}) {
+    const auto one = [&](const std::string& name) { return value(name + round, 32, 1); };
+    const auto step = [&](const std::string& module, const Matrix& in, const Matrix& out) {
+      run.save(module, "input_0", in, round);
+      run.save(module, "output", out, round);
+    };
+    run.save("root", "input_0", one("x"), round);
+    step("root.k", one("x"), one("k"));
+    step("root.v", one("x"), one("v"));
+    step("root.o", round == "0" ? one("v") : one("attention"), one("o"));
+    run.save("root", "output", one("o"), round);
+  }
+  const Origins origins(run, run);
+  EXPECT_THAT(origins.sources("root.o/output"),
+              UnorderedElementsAre("root.k/output", "root.v/output"));
+  EXPECT_THAT(origins.of("root.o/output").passed, ElementsAre("root"));
+}
+
+TEST(PaddingOfTorch, IsWhatTheMaskHides) {
+  TorchRun run;
+  const auto save = [&](const std::string& round, int64_t tokens, const std::vector<float>& mask) {
+    const auto size = static_cast<size_t>(tokens);
+    run.save("root", "input_ids", std::vector<float>(2 * size, 1), {2, tokens}, round);
+    run.save("root", "input_attention_mask", mask, {2, static_cast<int64_t>(mask.size()) / 2},
+             round);
+    run.save("root.a", "input_0", value("x" + round, kHidden, 2 * size).values,
+             {2, tokens, kHidden}, round);
+    run.save("root.a", "output", value("a" + round, kHidden, 2 * size).values, {2, tokens, kHidden},
+             round);
+    run.save("root", "output", value("a" + round, kHidden, 2 * size).values, {2, tokens, kHidden},
+             round);
+  };
+  save("0", 3, {0, 1, 1, 1, 1, 1});
+  save("1", 1, {0, 1, 1, 1, 1, 1, 1, 1});  // a new word, with the mask of all before it
+  const Origins origins(run, run);
+  size_t seen = 0;
+  for (const Pair& pair : origins.rows()) {
+    if (pair.token == "1") {
+      EXPECT_EQ(pair.padding, nullptr);
+      continue;
+    }
+    ++seen;
+    ASSERT_NE(pair.padding, nullptr);
+    EXPECT_THAT(*pair.padding, ElementsAre(true, false, false, false, false, false));
+  }
+  EXPECT_GT(seen, 0u);
 }
 
 constexpr const char* kLibraryModel = R"(
