@@ -9,6 +9,21 @@
 
 namespace ait::locate {
 
+std::vector<TokenForm> forms_of(const Shape& shape) {
+  const auto at = [&](size_t k) { return static_cast<size_t>(shape[k]); };
+  switch (shape.size()) {
+    case 2:
+      return {{1, at(0), at(1), false}};
+    case 3:
+      if (at(0) == 1) return {{1, at(1), at(2), false}};
+      return {{1, at(0), at(1) * at(2), false}, {at(0), at(1), at(2), false}};
+    case 4:
+      return {{at(0), at(1), at(2) * at(3), false}, {at(0), at(2), at(1) * at(3), true}};
+    default:
+      return {};
+  }
+}
+
 std::optional<TokenTable::Part> TokenTable::part_of(const Tensor& golden, const Tensor& actual,
                                                     size_t sequences, size_t tokens, size_t width) {
   if (!is_real(golden.dtype()) || !is_real(actual.dtype())) return std::nullopt;
@@ -82,6 +97,46 @@ void TokenTable::read(SideOf side, size_t sequence, size_t token, size_t first, 
     return;
   }
   std::fill_n(out, count, 0.0);
+}
+
+std::optional<Angles> angle_tables(const std::vector<const TokenTable*>& tables, size_t tokens) {
+  constexpr double kClose = 0.02;  // bfloat16
+  constexpr size_t kWidest = 512;
+  constexpr size_t kTokens = 8;
+  for (const TokenTable* a : tables)
+    for (const TokenTable* b : tables) {
+      if (a == b || a->width() != b->width() || a->width() > kWidest) continue;
+      const size_t width = a->width();
+      std::vector<double> c(width);
+      std::vector<double> s(width);
+      double square = 0;
+      double slow_c = 0;
+      double slow_s = 0;
+      bool is_angle = true;
+      // Each angle may stand there twice: as neighbours or half a row apart.
+      bool neighbours = width >= 4 && width % 2 == 0;
+      bool halves = neighbours;
+      for (size_t t = 0; t < std::min(tokens, kTokens); ++t) {
+        a->read(SideOf::kGolden, 0, a->earlier() + t, 0, width, c.data());
+        b->read(SideOf::kGolden, 0, b->earlier() + t, 0, width, s.data());
+        for (size_t k = 0; k < width; ++k) {
+          const double sum = c[k] * c[k] + s[k] * s[k];
+          if (square == 0) square = sum;
+          is_angle &= std::abs(sum - square) <= kClose * square;
+        }
+        for (size_t k = 0; k < width / 2; ++k) {
+          neighbours &= c[2 * k] == c[2 * k + 1];
+          halves &= c[k] == c[k + width / 2];
+        }
+        slow_c += std::abs(c.back());
+        slow_s += std::abs(s.back());
+      }
+      // The slowest angle stays small.
+      if (!is_angle || !(square > 0) || slow_c < slow_s) continue;
+      return Angles{a, b, 0, neighbours || halves ? width : 2 * width,
+                    neighbours && !halves ? 2u : 1u};
+    }
+  return std::nullopt;
 }
 
 bool Attention::is_padding(size_t sequence, size_t token, size_t earlier) const {

@@ -17,6 +17,17 @@ namespace ait::locate {
 
 enum class SideOf : uint8_t { kGolden, kActual };
 
+// How the value lies: [sequences, tokens, heads, size], or heads before tokens.
+struct TokenForm {
+  size_t sequences = 1;
+  size_t tokens = 1;
+  size_t width = 1;
+  bool heads_first = false;
+};
+
+// How a value of this shape may lie.
+std::vector<TokenForm> forms_of(const Shape& shape);
+
 // An input as tokens of sequences, each token a row of `width` elements; tokens of earlier calls
 // come first.
 class TokenTable {
@@ -98,6 +109,10 @@ struct Angles {
   size_t rotated = 0;  // elements of a head; 0: all of it
   size_t step = 1;     // from one angle to the next in a row of the tables
 };
+
+// Two of the tables are the cosines and sines of angles: the sums of their squares are the same
+// everywhere. `tokens` are those of the value.
+std::optional<Angles> angle_tables(const std::vector<const TokenTable*>& tables, size_t tokens);
 
 class Attention {
  public:

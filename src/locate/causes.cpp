@@ -11,6 +11,7 @@ namespace {
 
 constexpr auto kFamilies = std::to_array<void (*)(const Evidence&, Candidates&)>({
     attention_causes,
+    rotary_causes,
     norm_causes,
     activation_causes,
     arithmetic_causes,

@@ -30,36 +30,13 @@ struct Spot {
   size_t head;
 };
 
-// How the value lies: [sequences, tokens, heads, size], or heads before tokens.
-struct Form {
-  size_t sequences = 1;
-  size_t tokens = 1;
-  size_t width = 1;
-  bool heads_first = false;
-};
-
-std::vector<Form> forms_of(const Shape& shape) {
-  const auto at = [&](size_t k) { return static_cast<size_t>(shape[k]); };
-  switch (shape.size()) {
-    case 2:
-      return {{1, at(0), at(1), false}};
-    case 3:
-      if (at(0) == 1) return {{1, at(1), at(2), false}};
-      return {{1, at(0), at(1) * at(2), false}, {at(0), at(1), at(2), false}};
-    case 4:
-      return {{at(0), at(1), at(2) * at(3), false}, {at(0), at(2), at(1) * at(3), true}};
-    default:
-      return {};
-  }
-}
-
 bool looks_like(const CauseInput& input, std::string_view word) {
   return input.tensor.find(word) != std::string::npos;
 }
 
 class Study {
  public:
-  Study(const Evidence& evidence, const Form& form) : evidence_(evidence), form_(form) {
+  Study(const Evidence& evidence, const TokenForm& form) : evidence_(evidence), form_(form) {
     const std::vector<CauseInput>& inputs = evidence.fault().inputs;
     const size_t first = inputs.size() - std::min(inputs.size(), kMostInputs);
     for (size_t k = first; k < inputs.size(); ++k)
@@ -77,7 +54,6 @@ class Study {
   double value(const Rows& of, const Spot& spot, size_t d, size_t size) const {
     return of[spot.sample][form_.heads_first ? d : spot.head * size + d];
   }
-  size_t rows_of_a_token(size_t heads) const { return form_.heads_first ? heads : 1; }
 
   void find_angles();
   std::vector<size_t> head_sizes(size_t width, size_t kv_width) const;
@@ -90,62 +66,31 @@ class Study {
   void try_shifts(const std::vector<Spot>& spots, double sound, Candidates& out);
 
   const Evidence& evidence_;
-  Form form_;
+  TokenForm form_;
   std::vector<std::unique_ptr<TokenTable>> tables_;
   const TokenTable* cos_ = nullptr;
   const TokenTable* sin_ = nullptr;
-  size_t angle_step_ = 1;
   std::vector<std::unique_ptr<Attention>> attentions_;  // one for each kind of angles
   Attention* attention_ = nullptr;                      // of the model
   std::optional<AttentionModel> model_;
   double model_residual_ = std::numeric_limits<double>::infinity();
 };
 
-// Two tables of the same form whose squares add up to the same everywhere.
 void Study::find_angles() {
-  constexpr double kClose = 0.02;  // bfloat16
-  for (const auto& a : tables_)
-    for (const auto& b : tables_) {
-      if (a == b || a->width() != b->width() || a->width() > 512 || cos_ != nullptr) continue;
-      std::vector<double> c(a->width());
-      std::vector<double> s(a->width());
-      double first = 0;
-      bool is_angle = true;
-      double slow_c = 0;
-      double slow_s = 0;
-      for (size_t t = 0; t < std::min<size_t>(form_.tokens, 8); ++t) {
-        a->read(SideOf::kGolden, 0, a->earlier() + t, 0, c.size(), c.data());
-        b->read(SideOf::kGolden, 0, b->earlier() + t, 0, s.size(), s.data());
-        for (size_t k = 0; k < c.size(); ++k) {
-          const double length = c[k] * c[k] + s[k] * s[k];
-          if (first == 0) first = length;
-          is_angle &= std::abs(length - first) <= kClose * first;
-        }
-        slow_c += std::abs(c.back());
-        slow_s += std::abs(s.back());
-      }
-      // The slowest angle stays small.
-      if (!is_angle || !(first > 0) || slow_c < slow_s) continue;
-      cos_ = a.get();
-      sin_ = b.get();
-      // Each angle may stand there twice: half a row apart or as neighbours.
-      bool neighbours = c.size() >= 4;
-      bool halves = c.size() >= 4;
-      for (size_t k = 0; k < c.size() / 2; ++k) {
-        neighbours &= c[2 * k] == c[2 * k + 1];
-        halves &= c[k] == c[k + c.size() / 2];
-      }
-      angle_step_ = neighbours && !halves ? 2 : 1;
-      const size_t rotated = neighbours || halves ? c.size() : 2 * c.size();
-      attentions_.push_back(
-          std::make_unique<Attention>(form_.sequences, form_.tokens, evidence_.fault().padding,
-                                      Angles{cos_, sin_, 0, rotated, angle_step_}));
-    }
-  if (cos_ == nullptr || cos_->all() < form_.tokens + (tables_.empty() ? 0 : tables_[0]->earlier()))
-    for (const double base : kBases)
-      attentions_.push_back(std::make_unique<Attention>(form_.sequences, form_.tokens,
-                                                        evidence_.fault().padding,
-                                                        Angles{nullptr, nullptr, base, 0, 1}));
+  std::vector<const TokenTable*> tables;
+  for (const auto& table : tables_) tables.push_back(table.get());
+  const auto add = [&](const Angles& angles) {
+    attentions_.push_back(std::make_unique<Attention>(form_.sequences, form_.tokens,
+                                                      evidence_.fault().padding, angles));
+  };
+  if (const auto angles = angle_tables(tables, form_.tokens)) {
+    cos_ = angles->cos;
+    sin_ = angles->sin;
+    add(*angles);
+  }
+  const size_t earlier = tables_.empty() ? 0 : tables_.back()->earlier();
+  if (cos_ == nullptr || cos_->earlier() < earlier)
+    for (const double base : kBases) add({nullptr, nullptr, base, 0, 1});
 }
 
 std::vector<size_t> Study::head_sizes(size_t width, size_t kv_width) const {
@@ -460,7 +405,7 @@ void attention_causes(const Evidence& evidence, Candidates& out) {
   using capture::OpKind;
   const OpKind kind = evidence.fault().kind;
   if (kind != OpKind::kAttention && kind != OpKind::kUnknown && kind != OpKind::kOther) return;
-  for (const Form& form : forms_of(evidence.fault().golden.shape())) {
+  for (const TokenForm& form : forms_of(evidence.fault().golden.shape())) {
     Study study(evidence, form);
     if (!study.find_model()) continue;
     study.try_mistakes(out);
