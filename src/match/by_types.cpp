@@ -1,7 +1,9 @@
 #include "match/by_types.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "match/layers.h"
@@ -50,11 +52,12 @@ bool is_adapted(const Recording& recording, uint32_t operation) {
          recording.operations[operation].kind == OpKind::kLinear && !is_leaf(recording, operation);
 }
 
-bool lies_in_adapted(const Recording& recording, uint32_t operation) {
-  for (uint32_t above = recording.operations[operation].parent; above != capture::kNoOperation;
-       above = recording.operations[above].parent)
-    if (is_adapted(recording, above)) return true;
-  return false;
+// The projection with an adapter that an operation is a part of; kNoOperation for none.
+uint32_t adapted_around(const Recording& recording, uint32_t operation) {
+  uint32_t above = recording.operations[operation].parent;
+  while (above != capture::kNoOperation && !is_adapted(recording, above))
+    above = recording.operations[above].parent;
+  return above;
 }
 
 // Whether an activation of a library multiplies, too: what comes before it is a projection twice as
@@ -79,10 +82,24 @@ std::vector<uint32_t> workers(const SegmentSide& side, OpKind kind) {
     const uint32_t operation = side.segment.operation_at(value.position);
     const bool is_whole = value.is_leaf || is_adapted(side.recording, operation);
     if (is_whole && value.is_output() && value.index == 0 && does(side, value, kind) &&
-        !lies_in_adapted(side.recording, operation))
+        adapted_around(side.recording, operation) == capture::kNoOperation)
       out.push_back(i);
   }
   return out;
+}
+
+// Whether the type of an operation has a word in it, in any case.
+bool is_called(const Operation& operation, std::string_view word) {
+  const std::string& type = operation.type;
+  return std::search(type.begin(), type.end(), word.begin(), word.end(), [](char a, char b) {
+           return std::tolower(static_cast<unsigned char>(a)) == b;
+         }) != type.end();
+}
+
+bool has_topology(const SegmentSide& side) {
+  return std::any_of(
+      side.segment.operations.begin(), side.segment.operations.end(),
+      [&](uint32_t operation) { return !side.recording.operations[operation].inputs.empty(); });
 }
 
 // What the operation at a position reads first: by the names of tensors, what the last leaf before
@@ -101,6 +118,36 @@ uint32_t first_input_producer(const SegmentSide& side, uint32_t position) {
   return kNone;
 }
 
+// What the operation at a position was given: what its first input is by name or, where nobody names
+// any, the first output of the leaf that stands right before it.
+uint32_t given_to(const SegmentSide& side, uint32_t position) {
+  if (has_topology(side)) return first_input_producer(side, position);
+  for (uint32_t before = position; before-- > 0;)
+    if (is_leaf(side.recording, side.segment.operation_at(before)))
+      return find_value(side, before, Direction::kOutput, 0);
+  return kNone;
+}
+
+// What feeds a projection and shows in golden as its input alone: what is computed between modules.
+bool may_feed(const SegmentSide& side, uint32_t producer, OpKind reader) {
+  const Value& value = side.values[producer];
+  const bool is_elementwise = side.operation_of(value).type.find("Elewise") != std::string::npos;
+  if (reader == OpKind::kNorm)
+    return value.kind == OpKind::kAdd || (value.kind == OpKind::kUnknown && is_elementwise);
+  return value.kind == OpKind::kAttention || value.kind == OpKind::kActivation ||
+         value.kind == OpKind::kMultiply || (value.kind == OpKind::kUnknown && is_elementwise);
+}
+
+// Values of which each rank has a part to be added to those of the others: what an all-reduce was
+// given.
+std::set<uint32_t> partial_sums(const SegmentSide& side) {
+  std::set<uint32_t> out;
+  for (uint32_t i = 0; i < side.values.size(); ++i)
+    if (side.values[i].is_output() && is_called(side.operation_of(side.values[i]), "allreduce"))
+      out.insert(given_to(side, side.values[i].position));
+  return out;
+}
+
 // Whether an operation has a twin: another one of its size and parent. Layers have, unless there is
 // only one.
 bool has_twin(const Recording& recording, uint32_t operation) {
@@ -114,9 +161,11 @@ bool has_twin(const Recording& recording, uint32_t operation) {
 
 // Whether a norm may add a residual before it works: it reads more than a tensor and its weights, or
 // puts out the sum, too. What it reads first is not what golden's norm works on, then.
-bool adds_first(const Operation& norm) {
-  const bool has_bias = norm.type.find("LayerNorm") != std::string::npos;
-  return norm.outputs.size() > 1 || norm.inputs.size() > (has_bias ? 3u : 2u);
+bool adds_first(const SegmentSide& side, const Value& norm) {
+  const Operation& operation = side.operation_of(norm);
+  const bool has_bias = operation.type.find("LayerNorm") != std::string::npos;
+  return find_value(side, norm.position, Direction::kOutput, 1) != kNone ||
+         operation.outputs.size() > 1 || operation.inputs.size() > (has_bias ? 3u : 2u);
 }
 
 // The first output of the layer: of the operation that holds all of the segment and has a twin, or,
@@ -149,19 +198,23 @@ uint32_t layer_output(const SegmentSide& side) {
 
 class TypePairing {
  public:
-  TypePairing(const MatchProblem& problem, std::span<const Match> matches) : problem_(problem) {
+  TypePairing(const MatchProblem& problem, std::span<const Match> matches)
+      : problem_(problem),
+        golden_partial_(partial_sums(problem.golden)),
+        actual_partial_(partial_sums(problem.actual)) {
     for (const Match& match : matches) {
-      // What moves the result of a work does not do it: the work is still to be found.
-      const Value& golden = problem_.golden.values[match.golden];
-      const bool is_moved = golden.is_leaf && golden.is_output() &&
-                            problem_.actual.values[match.actual].kind != golden.kind;
-      if (!is_moved) golden_used_.insert(match.golden);
       actual_used_.insert(match.actual);
       found_.emplace_back(match.golden, match.actual);
       const bool is_whole =
           match.form.golden.taken == 0 && match.form.actual.taken == 0 && !match.golden_too;
       if (is_whole) settled_.emplace_back(match.golden, match.actual);
+      if (const uint32_t whole = whole_around(match.golden, match.actual); whole != kNone) {
+        golden_used_.insert(whole);
+        if (is_whole) settled_.emplace_back(whole, match.actual);
+      }
     }
+    for (const Match& match : matches)
+      if (!is_work_to_be_found(match)) golden_used_.insert(match.golden);
   }
 
   std::vector<TypedPair> run() {
@@ -182,12 +235,43 @@ class TypePairing {
       pair_in_order(goldens, actuals, "types and order fit");
     }
     pair_by_flow();
+    pair_passed_on();
     pair_trunks();
     pair_by_contents();
     return std::move(pairs_);
   }
 
  private:
+  // A projection whose adapter my side lacks is the whole by its work. kNone where golden's value is
+  // no part of one with an adapter.
+  uint32_t whole_around(uint32_t golden, uint32_t actual) const {
+    const SegmentSide& side = problem_.golden;
+    const uint32_t outer =
+        adapted_around(side.recording, side.segment.operation_at(side.values[golden].position));
+    const bool is_work = problem_.actual.values[actual].kind == OpKind::kLinear;
+    return is_work && outer != capture::kNoOperation ? output_of(side, outer) : kNone;
+  }
+
+  // What moves the result of a work does not do it: the work is still to be found. Unless that is
+  // known to be somebody's: of a fused projection one part is found, and another one is split off.
+  bool is_work_to_be_found(const Match& match) const {
+    const Value& golden = problem_.golden.values[match.golden];
+    const bool is_moved = golden.is_leaf && golden.is_output() &&
+                          problem_.actual.values[match.actual].kind != golden.kind;
+    return is_moved && !actual_used_.contains(origin_of(match.actual));
+  }
+
+  // What is passed on to my value, by however many that compute nothing; kNone where nobody says.
+  uint32_t origin_of(uint32_t actual) const {
+    const SegmentSide& side = problem_.actual;
+    if (side.values[actual].kind != OpKind::kMove) return kNone;
+    uint32_t origin = given_to(side, side.values[actual].position);
+    while (origin != kNone && !actual_used_.contains(origin) &&
+           side.values[origin].kind == OpKind::kMove)
+      origin = given_to(side, side.values[origin].position);
+    return origin;
+  }
+
   // Splits both lists at the pairs that are settled and pairs what is free in between, where both
   // sides have equally many there:
   //
@@ -276,9 +360,13 @@ class TypePairing {
         for (size_t n = 1; n <= kMostAsOne && g + n <= golden_count; ++n) {
           for (size_t m = 1; m <= (n == 1 ? kMostAsOne : 1) && a + m <= actual_count; ++m) {
             const Cut& rest = cuts[g + n][a + m];
-            if (rest.ways == 0 || !widths_fit(sum(goldens, g, g + n, &Evidence::golden),
-                                              sum(actuals, a, a + m, &Evidence::actual)))
-              continue;
+            const size_t golden_sum = sum(goldens, g, g + n, &Evidence::golden);
+            const size_t actual_sum = sum(actuals, a, a + m, &Evidence::actual);
+            if (rest.ways == 0 || !widths_fit(golden_sum, actual_sum)) continue;
+            const bool is_whole =
+                is_whole_on_each_rank(goldens[g], golden_partial_, &Evidence::golden) &&
+                is_whole_on_each_rank(actuals[a], actual_partial_, &Evidence::actual);
+            if (is_whole && golden_sum != actual_sum) continue;
             cut = {std::min<size_t>(cut.ways + rest.ways, 2), n, m};
           }
         }
@@ -301,6 +389,17 @@ class TypePairing {
             actual == golden * problem_.golden.recording.ranks.size());
   }
 
+  // Whether a tensor is as wide on one rank as the whole is: all ranks have the same, or parts that
+  // are to be added up.
+  bool is_whole_on_each_rank(uint32_t value, const std::set<uint32_t>& partial,
+                             std::vector<Evidence::ValueFacts> Evidence::* facts) const {
+    const bool is_golden = facts == &Evidence::golden;
+    const SegmentSide& side = is_golden ? problem_.golden : problem_.actual;
+    return side.recording.ranks.size() == 1 || partial.contains(value) ||
+           std::any_of(problem_.evidence.begin(), problem_.evidence.end(),
+                       [&](const Evidence& evidence) { return (evidence.*facts)[value].is_same; });
+  }
+
   // What feeds an operation is what goes into the module that the operation corresponds to. Pairs
   // that are found so are followed further back.
   void pair_by_flow() {
@@ -310,17 +409,82 @@ class TypePairing {
       const Value& a = problem_.actual.values[actual];
       const bool is_work =
           a.kind == OpKind::kLinear || a.kind == OpKind::kNorm || a.kind == OpKind::kActivation;
-      if (!is_work || g.kind != a.kind || !g.is_output() || !g.is_leaf || !a.is_leaf) continue;
-      if (a.kind == OpKind::kNorm && adds_first(problem_.actual.operation_of(a))) continue;
+      const bool is_whole =
+          g.is_leaf ||
+          is_adapted(problem_.golden.recording, problem_.golden.segment.operation_at(g.position));
+      if (!is_work || g.kind != a.kind || !g.is_output() || !is_whole || !a.is_leaf) continue;
       const uint32_t input = find_value(problem_.golden, g.position, Direction::kInput, 0);
-      const uint32_t producer = first_input_producer(problem_.actual, a.position);
-      // A quantised operation reads integers, which are nothing that golden has.
-      if (!is_free(input, producer) || !is_float(producer) ||
-          problem_.actual.values[producer].kind == OpKind::kQuantise)
+      const std::string& name = problem_.golden.operation_of(g).name;
+      if (a.kind == OpKind::kNorm && adds_first(problem_.actual, a)) {
+        // The norm's other output is the sum that it worked on.
+        const uint32_t sum = find_value(problem_.actual, a.position, Direction::kOutput, 1);
+        const bool is_only =
+            find_value(problem_.actual, a.position, Direction::kOutput, 2) == kNone;
+        const bool is_as_wide = sum != kNone && columns_of(sum, &Evidence::actual) ==
+                                                    columns_of(actual, &Evidence::actual);
+        if (a.index == 0 && is_only && is_as_wide && is_free(input, sum))
+          add(input, sum, "it is the sum that what corresponds to " + name + " works on");
         continue;
-      add(input, producer,
-          "it is the input of what corresponds to " + problem_.golden.operation_of(g).name);
+      }
+      const uint32_t producer = producer_of(a);
+      if (is_free(input, producer))
+        add(input, producer, "it is the input of what corresponds to " + name);
     }
+  }
+
+  // What an operation of mine was given, before it was quantised: integers are nothing that golden
+  // has.
+  uint32_t producer_of(const Value& reader) const {
+    const SegmentSide& side = problem_.actual;
+    uint32_t producer = given_to(side, reader.position);
+    while (producer != kNone &&
+           (!is_float(producer) || side.values[producer].kind == OpKind::kQuantise))
+      producer = given_to(side, side.values[producer].position);
+    if (producer == kNone || has_topology(side)) return producer;
+    const bool is_only_output =
+        find_value(side, side.values[producer].position, Direction::kOutput, 1) == kNone;
+    return is_only_output && may_feed(side, producer, reader.kind) ? producer : kNone;
+  }
+
+  // What passes on the result of an operation corresponds to what the operation does: an all-reduce
+  // that adds up a projection's parts, a transpose, the last rows of a norm.
+  void pair_passed_on() {
+    const SegmentSide& side = problem_.actual;
+    for (uint32_t a = 0; a < side.values.size(); ++a) {
+      const Value& value = side.values[a];
+      if (!value.is_output() || !value.is_leaf || value.kind != OpKind::kMove ||
+          actual_used_.contains(a))
+        continue;
+      const uint32_t source = origin_of(a);
+      const auto found = std::find_if(settled_.begin(), settled_.end(),
+                                      [&](const auto& pair) { return pair.second == source; });
+      if (found == settled_.end() || !passes_on(a, source, found->first)) continue;
+      const uint32_t golden = found->first;
+      add(golden, a,
+          "it passes on what corresponds to " +
+              problem_.golden.operation_of(problem_.golden.values[golden]).name);
+    }
+  }
+
+  // Whether all of what my value was made of, which corresponds to golden's, is in it.
+  bool passes_on(uint32_t actual, uint32_t source, uint32_t golden) const {
+    const Operation& operation = problem_.actual.operation_of(problem_.actual.values[actual]);
+    const size_t columns = columns_of(actual, &Evidence::actual);
+    const bool is_as_wide = columns != 0 && columns == columns_of(golden, &Evidence::golden);
+    if (is_called(operation, "allreduce"))
+      return is_as_wide && columns == columns_of(source, &Evidence::actual);
+    const auto has_form = [&](const auto& is_one) {
+      return std::any_of(problem_.evidence.begin(), problem_.evidence.end(),
+                         [&](const Evidence& evidence) {
+                           const auto& whole = evidence.at(golden, actual).whole;
+                           return whole && is_one(*whole);
+                         });
+    };
+    if (is_called(operation, "allgather") || is_called(operation, "transpose"))
+      return is_as_wide || has_form([](const Form&) { return true; });
+    // Of other rows than the last ones nobody knows which they are.
+    return is_called(operation, "gather") &&
+           has_form([](const Form& form) { return form.fit == Fit::kLastRows; });
   }
 
   // Operations that hold others go together where what one holds corresponds to what the other
@@ -409,6 +573,8 @@ class TypePairing {
   }
 
   const MatchProblem& problem_;
+  std::set<uint32_t> golden_partial_;
+  std::set<uint32_t> actual_partial_;
   std::set<uint32_t> golden_used_;
   std::set<uint32_t> actual_used_;
   std::vector<std::pair<uint32_t, uint32_t>> settled_;  // whole values, golden and mine

@@ -60,6 +60,7 @@ struct Evidence {
     uint64_t content = 0;
     size_t columns = 0;
     bool is_float = true;
+    bool is_same = false;  // on all of several ranks
   };
   // How near two values are.
   struct PairFacts {
