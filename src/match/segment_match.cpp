@@ -112,10 +112,12 @@ class Matcher {
 
   const Tally::Candidate* winner_of(const Tally& tally) const {
     const Tally::Candidate* winner = tally.winner();
-    if (winner == nullptr || static_cast<double>(winner->votes) <
-                                 kFewestVotes * static_cast<double>(problem_.evidence.size()))
-      return nullptr;
-    return winner;
+    return winner != nullptr && is_enough(winner->votes) ? winner : nullptr;
+  }
+
+  bool is_enough(size_t votes) const {
+    return static_cast<double>(votes) >=
+           kFewestVotes * static_cast<double>(problem_.evidence.size());
   }
 
   // What agrees in one round of a layer and not in another, where everything after it agrees, agreed
@@ -126,7 +128,14 @@ class Matcher {
     winners.reserve(tallies.size());
     for (const Tally& tally : tallies) winners.push_back(winner_of(tally));
     follows_well_.assign(problem_.evidence.size(), {});
+    begins_well_.assign(problem_.evidence.size(), {});
     for (size_t e = 0; e < problem_.evidence.size(); ++e) {
+      bool is_well = true;  // as far as it is known
+      for (uint32_t a = 0; a < actual_taken_.size(); ++a) {
+        begins_well_[e].push_back(is_well);
+        const uint32_t mine = problem_.actual_classes.of[a];
+        if (winners[mine] != nullptr) is_well = is_near(e, winners[mine]->number, mine);
+      }
       // [my value]: how many classes after it were voted on, and how many of them agree here.
       std::vector<std::pair<size_t, size_t>> after(actual_taken_.size() + 1);
       for (uint32_t a = static_cast<uint32_t>(actual_taken_.size()); a-- > 0;) {
@@ -320,8 +329,7 @@ class Matcher {
           continue;
         const Tally tally = vote_on_part(g, a);
         const Tally::Candidate* winner = tally.winner();
-        // More than half of all that were looked at.
-        if (winner == nullptr || 2 * winner->votes <= problem_.evidence.size()) continue;
+        if (winner == nullptr || !have_seen_enough(winner->votes, a)) continue;
         parts.push_back({g, std::nullopt, a, winner->form, certainty_of(winner->form),
                          "a part of it agrees " + in_places(*winner)});
       }
@@ -330,6 +338,14 @@ class Matcher {
       if (std::none_of(parts.begin(), parts.end(),
                        [&](const Match& other) { return displaces(other, part); }))
         add(part.golden, part.actual, part.form, part.certainty, part.why);
+  }
+
+  // Whether more than half of those that could see a part of my value have seen it: where what comes
+  // before the value is wrong already, nobody can.
+  bool have_seen_enough(size_t votes, uint32_t actual) const {
+    size_t could = 0;
+    for (const std::vector<bool>& begins_well : begins_well_) could += begins_well[actual] ? 1 : 0;
+    return 2 * votes > could && is_enough(votes);
   }
 
   // Whether one part takes the columns of another one, and is clearly nearer: v_proj is exactly what
@@ -542,6 +558,7 @@ class Matcher {
   std::vector<bool> actual_taken_;
   std::vector<Match> matches_;
   std::vector<std::vector<bool>> follows_well_;  // [evidence][my value]: what comes after it agrees
+  std::vector<std::vector<bool>> begins_well_;   // what comes right before it does
 };
 
 }  // namespace

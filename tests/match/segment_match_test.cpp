@@ -170,6 +170,17 @@ TEST(SegmentMatch, WantsMoreThanHalfOfTheLayersToSeeAPartAtTheSameColumns) {
   EXPECT_EQ(both.found({there, here, here}).matches[0].form.actual.first, 0);
 }
 
+// Where what comes before it is wrong, a part cannot be seen.
+TEST(SegmentMatch, AsksOnlyLayersThatCouldSeeAPart) {
+  const TinySegments both("norm\nq", "0_Norm\n1_Linear");
+  Evidence sound = distances({{0.01, kOtherSize}, {kOtherSize, kOtherSize}});
+  add_part(sound, 1, 1, 16);
+  const Evidence unseen = distances({{0.01, kOtherSize}, {kOtherSize, kOtherSize}});
+  const Evidence wrong = distances({{1.4, kOtherSize}, {kOtherSize, kOtherSize}});
+  EXPECT_THAT(both.match({sound, wrong, wrong}), ElementsAre("norm=0_Norm", "q=1_Linear"));
+  EXPECT_THAT(both.match({sound, unseen, wrong}), ElementsAre("norm=0_Norm"));
+}
+
 TEST(SegmentMatch, SeeksNoPartsWhereThereIsAWhole) {
   const TinySegments both("q\nfused", "0_Linear");
   Evidence evidence = distances({{kOtherSize}, {0.01}});
