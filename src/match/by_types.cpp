@@ -1,11 +1,10 @@
 #include "match/by_types.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
-#include <string_view>
 #include <utility>
 
+#include "match/data_flow.h"
 #include "match/layers.h"
 
 namespace ait::match {
@@ -17,8 +16,6 @@ using capture::OpKind;
 using capture::Recording;
 using Types = capture::Traits::Types;
 
-constexpr uint32_t kNone = ~uint32_t{0};
-
 // Of two operations that hold others, so many have to correspond: a single one says little.
 constexpr size_t kFewestInside = 2;
 
@@ -27,16 +24,6 @@ constexpr size_t kFewestInside = 2;
 constexpr OpKind kKinds[] = {OpKind::kEmbedding,  OpKind::kNorm,      OpKind::kLinear,
                              OpKind::kActivation, OpKind::kAttention, OpKind::kAdd,
                              OpKind::kMultiply};
-
-// The value that is this tensor of the operation at a position; kNone where there is none.
-uint32_t find_value(const SegmentSide& side, uint32_t position, Direction direction,
-                    uint32_t index) {
-  for (uint32_t i = 0; i < side.values.size(); ++i)
-    if (side.values[i].position == position && side.values[i].direction == direction &&
-        side.values[i].index == index)
-      return i;
-  return kNone;
-}
 
 // Looking up rows of a table is an embedding where what it is part of is one.
 bool does(const SegmentSide& side, const Value& value, OpKind kind) {
@@ -88,66 +75,6 @@ std::vector<uint32_t> workers(const SegmentSide& side, OpKind kind) {
   return out;
 }
 
-// Whether the type of an operation has a word in it, in any case.
-bool is_called(const Operation& operation, std::string_view word) {
-  const std::string& type = operation.type;
-  return std::search(type.begin(), type.end(), word.begin(), word.end(), [](char a, char b) {
-           return std::tolower(static_cast<unsigned char>(a)) == b;
-         }) != type.end();
-}
-
-bool has_topology(const SegmentSide& side) {
-  return std::any_of(
-      side.segment.operations.begin(), side.segment.operations.end(),
-      [&](uint32_t operation) { return !side.recording.operations[operation].inputs.empty(); });
-}
-
-// What the operation at a position reads first: by the names of tensors, what the last leaf before
-// it wrote.
-uint32_t first_input_producer(const SegmentSide& side, uint32_t position) {
-  const Operation& reader = side.recording.operations[side.segment.operation_at(position)];
-  if (reader.inputs.empty()) return kNone;
-  for (uint32_t before = position; before-- > 0;) {
-    const Operation& writer = side.recording.operations[side.segment.operation_at(before)];
-    const auto name = std::find(writer.outputs.begin(), writer.outputs.end(), reader.inputs[0]);
-    if (name == writer.outputs.end()) continue;
-    const uint32_t value = find_value(side, before, Direction::kOutput,
-                                      static_cast<uint32_t>(name - writer.outputs.begin()));
-    if (value != kNone && side.values[value].is_leaf) return value;
-  }
-  return kNone;
-}
-
-// What the operation at a position was given: what its first input is by name or, where nobody names
-// any, the first output of the leaf that stands right before it.
-uint32_t given_to(const SegmentSide& side, uint32_t position) {
-  if (has_topology(side)) return first_input_producer(side, position);
-  for (uint32_t before = position; before-- > 0;)
-    if (is_leaf(side.recording, side.segment.operation_at(before)))
-      return find_value(side, before, Direction::kOutput, 0);
-  return kNone;
-}
-
-// What feeds a projection and shows in golden as its input alone: what is computed between modules.
-bool may_feed(const SegmentSide& side, uint32_t producer, OpKind reader) {
-  const Value& value = side.values[producer];
-  const bool is_elementwise = side.operation_of(value).type.find("Elewise") != std::string::npos;
-  if (reader == OpKind::kNorm)
-    return value.kind == OpKind::kAdd || (value.kind == OpKind::kUnknown && is_elementwise);
-  return value.kind == OpKind::kAttention || value.kind == OpKind::kActivation ||
-         value.kind == OpKind::kMultiply || (value.kind == OpKind::kUnknown && is_elementwise);
-}
-
-// Values of which each rank has a part to be added to those of the others: what an all-reduce was
-// given.
-std::set<uint32_t> partial_sums(const SegmentSide& side) {
-  std::set<uint32_t> out;
-  for (uint32_t i = 0; i < side.values.size(); ++i)
-    if (side.values[i].is_output() && is_called(side.operation_of(side.values[i]), "allreduce"))
-      out.insert(given_to(side, side.values[i].position));
-  return out;
-}
-
 // Whether an operation has a twin: another one of its size and parent. Layers have, unless there is
 // only one.
 bool has_twin(const Recording& recording, uint32_t operation) {
@@ -159,22 +86,13 @@ bool has_twin(const Recording& recording, uint32_t operation) {
   return false;
 }
 
-// Whether a norm may add a residual before it works: it reads more than a tensor and its weights, or
-// puts out the sum, too. What it reads first is not what golden's norm works on, then.
-bool adds_first(const SegmentSide& side, const Value& norm) {
-  const Operation& operation = side.operation_of(norm);
-  const bool has_bias = operation.type.find("LayerNorm") != std::string::npos;
-  return find_value(side, norm.position, Direction::kOutput, 1) != kNone ||
-         operation.outputs.size() > 1 || operation.inputs.size() > (has_bias ? 3u : 2u);
-}
-
 // The first output of the layer: of the operation that holds all of the segment and has a twin, or,
 // in a model of one layer, of the innermost one that holds half of it, and a norm and an activation.
 // Half alone says nothing: the attention of a layer may hold more than all the rest.
 uint32_t layer_output(const SegmentSide& side) {
   const Recording& recording = side.recording;
   const std::vector<uint32_t>& operations = side.segment.operations;
-  uint32_t layer = kNone;
+  uint32_t layer = kNoValue;
   for (uint32_t i = 0; i < operations.size(); ++i) {
     const uint32_t end = recording.operations[operations[i]].end;
     size_t inside = 0;
@@ -193,7 +111,7 @@ uint32_t layer_output(const SegmentSide& side) {
       break;
     }
   }
-  return layer == kNone ? kNone : find_value(side, layer, Direction::kOutput, 0);
+  return layer == kNoValue ? kNoValue : find_value(side, layer, Direction::kOutput, 0);
 }
 
 class TypePairing {
@@ -208,7 +126,7 @@ class TypePairing {
       const bool is_whole =
           match.form.golden.taken == 0 && match.form.actual.taken == 0 && !match.golden_too;
       if (is_whole) settled_.emplace_back(match.golden, match.actual);
-      if (const uint32_t whole = whole_around(match.golden, match.actual); whole != kNone) {
+      if (const uint32_t whole = whole_around(match.golden, match.actual); whole != kNoValue) {
         golden_used_.insert(whole);
         if (is_whole) settled_.emplace_back(whole, match.actual);
       }
@@ -234,6 +152,7 @@ class TypePairing {
       }
       pair_in_order(goldens, actuals, "types and order fit");
     }
+    pair_tables();
     pair_by_flow();
     pair_passed_on();
     pair_trunks();
@@ -242,14 +161,14 @@ class TypePairing {
   }
 
  private:
-  // A projection whose adapter my side lacks is the whole by its work. kNone where golden's value is
+  // A projection whose adapter my side lacks is the whole by its work. kNoValue where golden's value is
   // no part of one with an adapter.
   uint32_t whole_around(uint32_t golden, uint32_t actual) const {
     const SegmentSide& side = problem_.golden;
     const uint32_t outer =
         adapted_around(side.recording, side.segment.operation_at(side.values[golden].position));
     const bool is_work = problem_.actual.values[actual].kind == OpKind::kLinear;
-    return is_work && outer != capture::kNoOperation ? output_of(side, outer) : kNone;
+    return is_work && outer != capture::kNoOperation ? output_of(side, outer) : kNoValue;
   }
 
   // What moves the result of a work does not do it: the work is still to be found. Unless that is
@@ -261,12 +180,12 @@ class TypePairing {
     return is_moved && !actual_used_.contains(origin_of(match.actual));
   }
 
-  // What is passed on to my value, by however many that compute nothing; kNone where nobody says.
+  // What is passed on to my value, by however many that compute nothing; kNoValue where nobody says.
   uint32_t origin_of(uint32_t actual) const {
     const SegmentSide& side = problem_.actual;
-    if (side.values[actual].kind != OpKind::kMove) return kNone;
+    if (side.values[actual].kind != OpKind::kMove) return kNoValue;
     uint32_t origin = given_to(side, side.values[actual].position);
-    while (origin != kNone && !actual_used_.contains(origin) &&
+    while (origin != kNoValue && !actual_used_.contains(origin) &&
            side.values[origin].kind == OpKind::kMove)
       origin = given_to(side, side.values[origin].position);
     return origin;
@@ -400,6 +319,44 @@ class TypePairing {
                        [&](const Evidence& evidence) { return (evidence.*facts)[value].is_same; });
   }
 
+  // Tables of angles for the first position: cosines are ones and sines zeros, which tells as much as
+  // data do where one table of each side holds that number.
+  void pair_tables() {
+    const auto is_table = [](const Value& value, OpKind kind) {
+      return value.is_output() && value.is_leaf && value.kind == kind;
+    };
+    const auto hold_the_same = [&](uint32_t golden, uint32_t actual) {
+      return !problem_.evidence.empty() &&
+             std::all_of(problem_.evidence.begin(), problem_.evidence.end(),
+                         [&](const Evidence& evidence) {
+                           const auto& g = evidence.golden[golden];
+                           const auto& a = evidence.actual[actual];
+                           return g.constant && g.constant == a.constant && g.columns == a.columns;
+                         });
+    };
+    for (uint32_t g = 0; g < problem_.golden.values.size(); ++g) {
+      if (golden_used_.contains(g) || !is_table(problem_.golden.values[g], OpKind::kOther))
+        continue;
+      std::vector<uint32_t> same;
+      size_t tables = 0;
+      for (uint32_t a = 0; a < problem_.actual.values.size(); ++a) {
+        if (actual_used_.contains(a) || !hold_the_same(g, a)) continue;
+        const Value& value = problem_.actual.values[a];
+        const bool is_one = is_table(value, OpKind::kMove);
+        tables += is_one ? 1 : 0;
+        if (is_one || !value.is_leaf) same.push_back(a);
+      }
+      size_t goldens = 0;
+      for (uint32_t other = 0; other < problem_.golden.values.size(); ++other)
+        if (is_table(problem_.golden.values[other], OpKind::kOther) && !same.empty() &&
+            hold_the_same(other, same[0]))
+          ++goldens;
+      if (tables != 1 || goldens != 1) continue;
+      for (const uint32_t a : same)
+        add(g, a, "both hold the same number everywhere, and no other table does");
+    }
+  }
+
   // What feeds an operation is what goes into the module that the operation corresponds to. Pairs
   // that are found so are followed further back.
   void pair_by_flow() {
@@ -419,9 +376,9 @@ class TypePairing {
         // The norm's other output is the sum that it worked on.
         const uint32_t sum = find_value(problem_.actual, a.position, Direction::kOutput, 1);
         const bool is_only =
-            find_value(problem_.actual, a.position, Direction::kOutput, 2) == kNone;
-        const bool is_as_wide = sum != kNone && columns_of(sum, &Evidence::actual) ==
-                                                    columns_of(actual, &Evidence::actual);
+            find_value(problem_.actual, a.position, Direction::kOutput, 2) == kNoValue;
+        const bool is_as_wide = sum != kNoValue && columns_of(sum, &Evidence::actual) ==
+                                                       columns_of(actual, &Evidence::actual);
         if (a.index == 0 && is_only && is_as_wide && is_free(input, sum))
           add(input, sum, "it is the sum that what corresponds to " + name + " works on");
         continue;
@@ -437,13 +394,13 @@ class TypePairing {
   uint32_t producer_of(const Value& reader) const {
     const SegmentSide& side = problem_.actual;
     uint32_t producer = given_to(side, reader.position);
-    while (producer != kNone &&
+    while (producer != kNoValue &&
            (!is_float(producer) || side.values[producer].kind == OpKind::kQuantise))
       producer = given_to(side, side.values[producer].position);
-    if (producer == kNone || has_topology(side)) return producer;
+    if (producer == kNoValue || has_topology(side)) return producer;
     const bool is_only_output =
-        find_value(side, side.values[producer].position, Direction::kOutput, 1) == kNone;
-    return is_only_output && may_feed(side, producer, reader.kind) ? producer : kNone;
+        find_value(side, side.values[producer].position, Direction::kOutput, 1) == kNoValue;
+    return is_only_output && may_feed(side, producer, reader.kind) ? producer : kNoValue;
   }
 
   // What passes on the result of an operation corresponds to what the operation does: an all-reduce
@@ -503,7 +460,7 @@ class TypePairing {
       if (value.is_leaf || !value.is_output() || value.index != 0 || actual_used_.contains(a))
         continue;
       // The innermost golden operation that holds all that corresponds to something in mine.
-      uint32_t holder = kNone;
+      uint32_t holder = kNoValue;
       size_t inside = 0;
       for (const auto& [g, found] : found_) {
         if (!holds(actual, operation(problem_.actual, a), operation(problem_.actual, found)))
@@ -513,7 +470,7 @@ class TypePairing {
         while (holder != capture::kNoOperation && !holds(golden, holder, member))
           holder = golden.operations[holder].parent;
       }
-      if (inside < kFewestInside || holder == kNone || holder == capture::kNoOperation) continue;
+      if (inside < kFewestInside || holder == kNoValue || holder == capture::kNoOperation) continue;
       const bool is_mutual = std::all_of(found_.begin(), found_.end(), [&](const auto& pair) {
         return !holds(golden, holder, operation(problem_.golden, pair.first)) ||
                holds(actual, operation(problem_.actual, a),
@@ -524,13 +481,13 @@ class TypePairing {
     }
   }
 
-  // The first output of an operation; kNone where it is not in the segment, or has none.
+  // The first output of an operation; kNoValue where it is not in the segment, or has none.
   static uint32_t output_of(const SegmentSide& side, uint32_t operation) {
     for (uint32_t i = 0; i < side.values.size(); ++i)
       if (side.values[i].is_output() && side.values[i].index == 0 &&
           side.segment.operation_at(side.values[i].position) == operation)
         return i;
-    return kNone;
+    return kNoValue;
   }
 
   void pair_trunks() {
@@ -540,7 +497,7 @@ class TypePairing {
   }
 
   bool is_free(uint32_t golden, uint32_t actual) const {
-    return golden != kNone && actual != kNone && !golden_used_.contains(golden) &&
+    return golden != kNoValue && actual != kNoValue && !golden_used_.contains(golden) &&
            !actual_used_.contains(actual) && sizes_fit(golden, actual);
   }
 

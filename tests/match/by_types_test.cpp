@@ -269,6 +269,19 @@ TEST(ByTypes, CountsColumnsOfPartialSumsOnce) {
               IsEmpty());
 }
 
+// The cosines of the first position are ones, its sines zeros.
+TEST(ByTypes, PairsTablesOfOneNumberThatNoOtherTableHolds) {
+  const TinySegments both("cos  Rotary\nsin  Rotary\nzeros  Linear",
+                          "0_GatherOperation\n1_GatherOperation\n2_GatherOperation");
+  Evidence tables = with_columns({16, 16, 16}, {16, 16, 16});
+  tables.golden[0].constant = tables.actual[0].constant = 1;
+  tables.golden[1].constant = tables.golden[2].constant = tables.actual[1].constant = 0;
+  EXPECT_THAT(pairs(both, {.evidence = {tables}}),
+              ElementsAre("cos=0_GatherOperation", "sin=1_GatherOperation"));
+  tables.actual[2].constant = 0;  // which of the two?
+  EXPECT_THAT(pairs(both, {.evidence = {tables}}), ElementsAre("cos=0_GatherOperation"));
+}
+
 // The library gathers rows of a table for words and last rows for the head.
 TEST(ByTypes, TakesGatheringForAnEmbeddingOnlyInOne) {
   const TinySegments both("words  Embedding",
