@@ -173,10 +173,14 @@ class TypePairing {
 
   // What moves the result of a work does not do it: the work is still to be found. Unless that is
   // known to be somebody's: of a fused projection one part is found, and another one is split off.
+  // Gathering rows of a table is all that an embedding does.
   bool is_work_to_be_found(const Match& match) const {
     const Value& golden = problem_.golden.values[match.golden];
-    const bool is_moved = golden.is_leaf && golden.is_output() &&
-                          problem_.actual.values[match.actual].kind != golden.kind;
+    const Value& actual = problem_.actual.values[match.actual];
+    const bool looks_up = golden.kind == OpKind::kEmbedding &&
+                          is_called(problem_.actual.operation_of(actual), "gather");
+    const bool is_moved =
+        golden.is_leaf && golden.is_output() && actual.kind != golden.kind && !looks_up;
     return is_moved && !actual_used_.contains(origin_of(match.actual));
   }
 
