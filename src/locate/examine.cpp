@@ -78,10 +78,19 @@ void find_culprit(Finding& finding) {
         operation, number_text(again->of_bound));
     return;
   }
-  if (any)
-    finding.reason +=
-        " Computed again from its own inputs, it is right: look at what it is given, its weights "
-        "and parameters among that.";
+  if (!any) return;
+  if (!finding.row.origin.passed.empty()) {
+    // It computes what it is given, and that was computed by something that golden has nothing like.
+    finding.reason += fmt::format(
+        " Computed again from its own inputs, {} is right: what it is given is wrong, which {} "
+        "computed.",
+        finding.operation, finding.row.origin.passed.front());
+    finding.operation = finding.row.origin.passed.front();
+    return;
+  }
+  finding.reason +=
+      " Computed again from its own inputs, it is right: look at what it is given, its weights "
+      "and parameters among that.";
 }
 
 // The tensors of a row as they are compared; nothing where they cannot be read, or do not fit.
@@ -137,6 +146,15 @@ std::optional<CauseCase> case_of(const Finding& finding, const PairOf& pair_of) 
   return fault;
 }
 
+// A rotation that has no partner shows only in the attention after it.
+void blame_rotation(Finding& finding) {
+  if (finding.causes.empty()) return;
+  const std::string& cause = finding.causes.front().name;
+  if (cause != "rope-pairing" && cause != "position") return;
+  for (const std::string& operation : finding.row.origin.passed)
+    if (operation.find("Rope") != std::string::npos) finding.operation = operation;
+}
+
 // The first choice that rounding does not explain.
 std::optional<Finding> wrong_choice(const Locator& locator, const PairOf& pair_of) {
   for (const Finding& choice : locator.choices())
@@ -173,6 +191,7 @@ std::vector<Finding> examine(const Locator& locator, const PairOf& pair_of) {
     blame_who_fed_it(finding);
     if (!finding.causes.empty()) continue;
     if (auto fault = case_of(finding, pair_of)) finding.causes = likely_causes(*fault);
+    blame_rotation(finding);
   }
   return findings;
 }

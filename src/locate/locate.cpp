@@ -251,7 +251,8 @@ void Locator::judge_error(size_t i, const Expected& expected) {
 
   uint32_t from = infection_of(i);
   // What a layer puts out and nobody takes, such as the weights of attention, harms nothing.
-  const bool matters = value.is_used || !row.subject.layer || !value.has_origin;
+  const bool matters =
+      (value.is_used || !row.subject.layer || !value.has_origin) && !expected.is_open;
   const bool stands_out = matters && excess > (from == kNoFinding ? 1 : kSecondFault);
   if (stands_out) {
     from = earlier_finding(i);

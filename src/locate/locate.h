@@ -102,7 +102,7 @@ class Locator {
   std::vector<uint32_t> found_;  // the finding that each follows from
   std::vector<double> healthy_;  // what each would be off by without it
   // Of all tokens:
-  InputMemory memory_;
+  Memory memory_;
   std::unordered_map<uint64_t, uint32_t> infected_;  // findings, by Value::id
   std::vector<Finding> findings_;
   std::vector<Finding> suspicions_;

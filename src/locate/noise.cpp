@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 namespace ait::locate {
 namespace {
@@ -40,6 +41,16 @@ constexpr double kLeastGain = 0.6;
 constexpr double kAbovePeers = 1.5;
 
 constexpr double kFewElements = 64;
+
+// What is left of the floor where both runs compute in the same way.
+constexpr double kExactFloor = 1.0 / 3;
+
+// Inputs that are off by more than this have hardly anything to do with golden's: what comes of them
+// tells nothing of who computed it.
+constexpr double kLostInput = 0.5;
+
+// Weights of a norm are rounded, too, and a channel of which little is left shows it.
+constexpr double kNormColumns = 2;
 
 struct KindModel {
   double gain;
@@ -85,16 +96,26 @@ uint64_t golden_key(const compare::Row& row) {
   return std::hash<std::string>()(text + std::to_string(t.first) + "," + std::to_string(t.taken));
 }
 
+// Where the noise run has the same operations as mine: one tensor of golden may be held against
+// several of them.
+uint64_t own_key(uint64_t golden, const compare::Row& row) {
+  return golden ^ (std::hash<std::string>()(row.subject.name + "/" + row.subject.tensor + "@" +
+                                            row.subject.rank) *
+                   0x9e3779b97f4a7c15ULL);
+}
+
 class Model {
  public:
   Model(const std::vector<Value>& values,
-        const std::vector<std::optional<NoiseRun::Measured>>& noise, InputMemory& memory)
+        const std::vector<std::optional<NoiseRun::Measured>>& noise, Memory& memory)
       : values_(values), noise_(noise), memory_(memory) {}
 
   std::vector<Expected> run() {
     inputs_.resize(values_.size());
     floors_.resize(values_.size());
+    cancelling_.assign(values_.size(), 1);
     for (size_t i = 0; i < values_.size(); ++i) look_at_inputs(i);
+    lower_exact_floors();
     for (size_t i = 0; i < values_.size(); ++i)
       if (const Value& value = values_[i]; value.role != 0 && is_usable(value))
         peers_[value.role].push_back(static_cast<uint32_t>(i));
@@ -130,6 +151,9 @@ class Model {
         take_choices(value, source, inputs);
         continue;
       }
+      // The rows of what holds some of them may be padding, which nobody minds.
+      if (source.has_padding && !value.has_padding && value.rows != source.rows)
+        inputs[kWhole] = std::max(inputs[kWhole], kOtherRow);
       // Some of the rows may be those that are farthest off.
       const bool takes_some = value.rows < source.rows;
       inputs[kWhole] =
@@ -140,10 +164,37 @@ class Model {
       inputs[kColumn] = std::max(inputs[kColumn], source.error(Measure::kColumn));
     }
     if (value.reads_cache()) {
-      Errors& known = memory_[value.id];
+      Errors& known = memory_.inputs[value.id];
       for (size_t k = 0; k < kMeasures; ++k) known[k] = inputs[k] = std::max(known[k], inputs[k]);
     }
+    if (value.kind == OpKind::kLinear && value.sources.size() == 1) {
+      const double input_size = values_[value.sources[0]].size;
+      if (value.size > 0 && input_size > 0) {
+        double& most = memory_.sizes[value.id];
+        most = std::max(most, value.size / input_size);
+        cancelling_[i] = most / (value.size / input_size);
+      }
+    }
     floors_[i] = model_of(value).floor * unit * reduction_units(value, values_);
+  }
+
+  // Where the same operation of another layer gave identical results from identical inputs, both
+  // runs compute it in the same way, and nothing is rounded otherwise.
+  void lower_exact_floors() {
+    std::unordered_set<uint64_t> exact;
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (const Value& value = values_[i];
+          value.role != 0 && value.is_identical && value.has_origin && are_inputs_identical(value))
+        exact.insert(value.role);
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (exact.contains(values_[i].role) && are_inputs_identical(values_[i]))
+        floors_[i] *= kExactFloor;
+  }
+
+  bool are_inputs_identical(const Value& value) const {
+    return !value.sources.empty() &&
+           std::all_of(value.sources.begin(), value.sources.end(),
+                       [&](uint32_t source) { return values_[source].is_identical; });
   }
 
   // Another choice makes another row of what follows; and of what holds the rows of one choice, which
@@ -161,9 +212,10 @@ class Model {
   // it does not.
   double input_for(size_t i, size_t measure) const {
     const Errors& inputs = inputs_[i];
-    const double whole = std::hypot(inputs[kWhole], floors_[i]);
+    const double whole = cancelling_[i] * std::hypot(inputs[kWhole], floors_[i]);
     if (measure == kWhole) return whole;
-    if (measure == kRow) return std::hypot(inputs[kRow], floors_[i] * kLocalFloor[kRow]);
+    if (measure == kRow)
+      return cancelling_[i] * std::hypot(inputs[kRow], floors_[i] * kLocalFloor[kRow]);
     return std::max(whole, 0.5 * inputs[kColumn]);
   }
 
@@ -184,9 +236,11 @@ class Model {
     // Few elements stray more than many.
     const double elements = static_cast<double>(value.rows) * static_cast<double>(value.columns);
     const double straying = elements < kFewElements ? 2 : 1;
+    out.is_open = inputs_[i][kWhole] > kLostInput;
     for (size_t k = 0; k < kMeasures; ++k)
       out.limits[k] =
           std::max(out.limits[k], out.errors[k] * out.factor * kLocalFactor[k] * straying);
+    if (value.kind == OpKind::kNorm) out.limits[kColumn] *= kNormColumns;
     return out;
   }
 
@@ -255,9 +309,10 @@ class Model {
 
   const std::vector<Value>& values_;
   const std::vector<std::optional<NoiseRun::Measured>>& noise_;
-  InputMemory& memory_;
+  Memory& memory_;
   std::vector<Errors> inputs_;
   std::vector<double> floors_;
+  std::vector<double> cancelling_;  // how much less than at other tokens is left of the inputs
   std::unordered_map<uint64_t, std::vector<uint32_t>> peers_;
 };
 
@@ -266,11 +321,17 @@ class Model {
 void NoiseRun::add(const compare::Row& row) {
   const Value value = value_of(row, 0);
   if (!value.is_compared || value.is_broken || row.golden.is_missing()) return;
-  errors_[golden_key(row)] = {value.errors, value.unit};
+  const uint64_t golden = golden_key(row);
+  errors_[own_key(golden, row)] = {value.errors, value.unit};
+  Measured& any = errors_[golden];
+  any.unit = std::max(any.unit, value.unit);
+  for (size_t k = 0; k < kMeasures; ++k) any.errors[k] = std::max(any.errors[k], value.errors[k]);
 }
 
 std::optional<NoiseRun::Measured> NoiseRun::of(const compare::Row& row) const {
-  const auto found = errors_.find(golden_key(row));
+  const uint64_t golden = golden_key(row);
+  auto found = errors_.find(own_key(golden, row));
+  if (found == errors_.end()) found = errors_.find(golden);
   return found == errors_.end() ? std::nullopt : std::optional(found->second);
 }
 
@@ -302,7 +363,7 @@ std::string Expected::basis_text() const {
 
 std::vector<Expected> expect(const std::vector<Value>& values,
                              const std::vector<std::optional<NoiseRun::Measured>>& noise,
-                             InputMemory& memory) {
+                             Memory& memory) {
   return Model(values, noise, memory).run();
 }
 

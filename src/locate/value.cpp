@@ -58,6 +58,9 @@ void take_shape(const compare::Row& row, Value& value) {
   const Shape& shape = row.actual.shape;
   value.columns = shape.empty() ? 1 : std::max<size_t>(static_cast<size_t>(shape.back()), 1);
   value.rows = std::max<size_t>(row.comparison->elements / value.columns, 1);
+  const metrics::Side& golden = row.comparison->golden;
+  if (golden.elements > 0)
+    value.size = golden.l2_norm / std::sqrt(static_cast<double>(golden.elements));
 }
 
 void take_profile(const metrics::Comparison& c, Value& value) {
@@ -67,6 +70,7 @@ void take_profile(const metrics::Comparison& c, Value& value) {
   if (!c.profile) return;
   const metrics::ErrorProfile& profile = *c.profile;
   value.column_rows = profile.column_rows;
+  value.has_padding = profile.rows < value.rows;
   value.errors = {whole, value.columns < kFewestTogether ? 0 : profile.worst_row_error,
                   value.column_rows < kFewestTogether ? 0 : profile.worst_column_error};
   const auto all_alike = [](double worst, double usual, size_t count) {
