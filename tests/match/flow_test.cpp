@@ -537,6 +537,31 @@ TEST(FlowOfALibrary, IsFoundFromDataWithoutATopology) {
   EXPECT_THAT(origins.sources("2_LinearOperation/outtensor0"), ElementsAre("1_Mlp/outtensor0"));
 }
 
+// Topologies of layers have names of their own for what goes in and comes out.
+constexpr const char* kLayersAlone = R"(
+  0_GatherOperation x=g0_in y=g0_out
+  1_Layer x=l1_in x=l1_w y=l1_out
+    0_RmsNormOperation x=l1_in x=l1_w y=l1_a
+    1_LinearOperation x=l1_a x=l1_w y=l1_b
+    2_ElewiseOperation x=l1_in x=l1_b y=l1_out
+  2_Layer x=l2_in x=l2_w y=l2_out
+    0_RmsNormOperation x=l2_in x=l2_w y=l2_a
+    1_LinearOperation x=l2_a x=l2_w y=l2_b
+    2_ElewiseOperation x=l2_in x=l2_b y=l2_out
+)";
+
+TEST(FlowOfALibrary, IsNotKnownBetweenLayersOfWhichEachHasItsOwnNames) {
+  TinyRun run(capture::kAtbTraits, kLayersAlone);
+  run.recording.operations[run.operation("2_Layer/2_ElewiseOperation")].kind = OpKind::kAdd;
+  const Origins origins(shared(run), shared(run));
+  EXPECT_THAT(origins.sources("2_Layer/1_LinearOperation/outtensor0"),
+              ElementsAre("2_Layer/0_RmsNormOperation/outtensor0"));
+  EXPECT_THAT(origins.sources("2_Layer/outtensor0"),
+              ElementsAre("2_Layer/2_ElewiseOperation/outtensor0"));
+  EXPECT_FALSE(origins.of("2_Layer/0_RmsNormOperation/outtensor0").is_known);
+  EXPECT_FALSE(origins.of("2_Layer/2_ElewiseOperation/outtensor0").is_known);
+}
+
 TEST(FlowOfALibrary, IsTheSameForKernelsAsForTheirOperations) {
   const TinyRun run(capture::kAtbTraits, R"(
     0_RmsNormOperation x=e y=n
