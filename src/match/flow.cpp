@@ -73,6 +73,9 @@ class FlowFinder {
   const Slot& slot(uint32_t index) const { return slots_.slot(index); }
   bool is_input(uint32_t index) const { return slots_.is_input(index); }
 
+  // Whether names have told already what an operation reads.
+  bool is_named(uint32_t index) const { return use_names_ && has_names(operation(index)); }
+
   bool has_input_slots(const std::vector<uint32_t>& operations) const {
     return std::any_of(operations.begin(), operations.end(), [&](uint32_t each) {
       bool out = false;
@@ -106,7 +109,7 @@ class FlowFinder {
     }
     if (!layers.empty()) add_result(layers.size() - 1);
     std::copy_if(chosen.begin(), chosen.end(), std::back_inserter(looked_at_),
-                 [&](uint32_t each) { return !use_names_ || !has_names(operation(each)); });
+                 [&](uint32_t each) { return !is_named(each); });
   }
 
   // Attention to a single token does nothing but pass its value on: a prompt tells more than a new
@@ -135,7 +138,10 @@ class FlowFinder {
   void read() {
     const std::vector<uint32_t> slots = slots_.in_time(looked_at_);
     parallel_for(slots.size(), 0, [&](size_t i) {
-      if (const auto record = record_of(slots[i])) contents_[slots[i]] = read_content(*record);
+      Content& content = contents_[slots[i]];
+      if (const auto record = record_of(slots[i])) content = read_content(*record);
+      // Between the operations of a compiled graph nothing is computed, and there are many.
+      if (!recording_.graphs.empty()) content.sample = {};
     });
     has_inputs_ = std::any_of(slots.begin(), slots.end(), [&](uint32_t each) {
       return is_input(each) && contents_[each].is_read();
@@ -333,7 +339,8 @@ class FlowFinder {
     for (const std::vector<size_t>& members : alike_) {
       if (members.size() < kLayersLookedAt) continue;
       const Segment& second = layers[members[1]];
-      for (const uint32_t each : second.operations)
+      for (const uint32_t each : second.operations) {
+        if (is_named(each)) continue;
         for (uint32_t index = recording_.first_slot[each]; index < recording_.first_slot[each + 1];
              ++index) {
           const uint32_t other = slot_at(index, second, layers[members[2]]);
@@ -342,6 +349,7 @@ class FlowFinder {
           for (size_t i = 1; i < members.size(); ++i)
             copy_to(is_hidden ? other : index, members[is_hidden ? 2 : 1], members[i]);
         }
+      }
     }
   }
 
