@@ -49,7 +49,11 @@ class FlowFinder {
         is_open_(recording_.slots.size()) {}
 
   Flow run() {
-    follow_names(recording_, all_operations(), made_);
+    const std::vector<uint32_t> operations = all_operations();
+    const bool are_shared = are_names_shared(recording_, program_.tops);
+    // What was recorded of inputs leads farther than the names of a mere layer.
+    use_names_ = are_shared || !has_input_slots(operations);
+    if (use_names_) follow_names(recording_, operations, are_shared, made_);
     choose_layers();
     choose_step();
     read();
@@ -57,7 +61,7 @@ class FlowFinder {
     copy_to_other_layers();
     BetweenParts between(slots_, contents_, is_open_, made_,
                          [&](uint32_t each) { return load(each); });
-    between.list_readers(all_operations());
+    between.list_readers(operations);
     for (const uint32_t each : slots_.in_time(looked_at_)) between.compose(each);
     copy_to_other_layers();
     follow_kernels();
@@ -68,6 +72,17 @@ class FlowFinder {
   const Operation& operation(uint32_t index) const { return slots_.operation(index); }
   const Slot& slot(uint32_t index) const { return slots_.slot(index); }
   bool is_input(uint32_t index) const { return slots_.is_input(index); }
+
+  // Whether names have told already what an operation reads.
+  bool is_named(uint32_t index) const { return use_names_ && has_names(operation(index)); }
+
+  bool has_input_slots(const std::vector<uint32_t>& operations) const {
+    return std::any_of(operations.begin(), operations.end(), [&](uint32_t each) {
+      bool out = false;
+      slots_.each_slot(each, Direction::kInput, [&](uint32_t) { out = true; });
+      return out;
+    });
+  }
 
   void choose_layers() {
     const std::vector<Segment>& layers = program_.layers;
@@ -94,7 +109,7 @@ class FlowFinder {
     }
     if (!layers.empty()) add_result(layers.size() - 1);
     std::copy_if(chosen.begin(), chosen.end(), std::back_inserter(looked_at_),
-                 [&](uint32_t each) { return !has_names(operation(each)); });
+                 [&](uint32_t each) { return !is_named(each); });
   }
 
   // Attention to a single token does nothing but pass its value on: a prompt tells more than a new
@@ -123,7 +138,10 @@ class FlowFinder {
   void read() {
     const std::vector<uint32_t> slots = slots_.in_time(looked_at_);
     parallel_for(slots.size(), 0, [&](size_t i) {
-      if (const auto record = record_of(slots[i])) contents_[slots[i]] = read_content(*record);
+      Content& content = contents_[slots[i]];
+      if (const auto record = record_of(slots[i])) content = read_content(*record);
+      // Between the operations of a compiled graph nothing is computed, and there are many.
+      if (!recording_.graphs.empty()) content.sample = {};
     });
     has_inputs_ = std::any_of(slots.begin(), slots.end(), [&](uint32_t each) {
       return is_input(each) && contents_[each].is_read();
@@ -321,7 +339,8 @@ class FlowFinder {
     for (const std::vector<size_t>& members : alike_) {
       if (members.size() < kLayersLookedAt) continue;
       const Segment& second = layers[members[1]];
-      for (const uint32_t each : second.operations)
+      for (const uint32_t each : second.operations) {
+        if (is_named(each)) continue;
         for (uint32_t index = recording_.first_slot[each]; index < recording_.first_slot[each + 1];
              ++index) {
           const uint32_t other = slot_at(index, second, layers[members[2]]);
@@ -330,6 +349,7 @@ class FlowFinder {
           for (size_t i = 1; i < members.size(); ++i)
             copy_to(is_hidden ? other : index, members[is_hidden ? 2 : 1], members[i]);
         }
+      }
     }
   }
 
@@ -371,6 +391,7 @@ class FlowFinder {
   std::vector<uint32_t> looked_at_;
   std::vector<std::vector<size_t>> alike_;  // layers of the same structure
   std::unordered_map<uint64_t, std::vector<uint32_t>> by_content_;
+  bool use_names_ = false;
   bool has_inputs_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "match/layers.h"
 #include "match/run_slots.h"
@@ -19,8 +20,8 @@ using capture::Recording;
 
 class NameFollower {
  public:
-  NameFollower(const Recording& recording, std::vector<Made>& made)
-      : recording_(recording), slots_(recording), made_(made) {}
+  NameFollower(const Recording& recording, bool are_shared, std::vector<Made>& made)
+      : recording_(recording), slots_(recording), are_shared_(are_shared), made_(made) {}
 
   void run(const std::vector<uint32_t>& operations) {
     std::vector<uint32_t> open;  // that have not ended
@@ -98,6 +99,7 @@ class NameFollower {
       if (part == kNoValue) {
         made.kind = operation(index).kind;
         made.sources = sources_of(index, i);
+        made.is_known = are_shared_ || is_enough(made, index);
       } else {
         set_copy(made, part);
       }
@@ -112,6 +114,13 @@ class NameFollower {
     if (found == writers_.end() || is_leaf(recording_, index)) return kNoValue;
     const Writer& last = found->second.back();
     return last.operation > index && slots_.lies_in(last.operation, index) ? last.value : kNoValue;
+  }
+
+  // Where most of what nobody wrote are weights: what an addition has lost is none.
+  bool is_enough(const Made& made, uint32_t index) const {
+    const std::vector<uint32_t>& reads = reads_.at(index);
+    const bool lacks = std::find(reads.begin(), reads.end(), kNoValue) != reads.end();
+    return !made.sources.empty() && (made.kind != OpKind::kAdd || !lacks);
   }
 
   std::vector<uint32_t> sources_of(uint32_t index, size_t output) const {
@@ -137,6 +146,7 @@ class NameFollower {
 
   const Recording& recording_;
   const RunSlots slots_;
+  bool are_shared_;
   std::vector<Made>& made_;
   std::unordered_map<std::string, std::vector<Writer>> writers_;  // of each name, in time
   std::unordered_map<uint32_t, std::vector<uint32_t>> reads_;     // of each operation
@@ -148,9 +158,26 @@ bool has_names(const Operation& operation) {
   return !operation.inputs.empty() || !operation.outputs.empty();
 }
 
+bool are_names_shared(const Recording& recording, const std::vector<uint32_t>& tops) {
+  if (tops.size() < 2) return true;
+  std::unordered_set<std::string_view> written;
+  for (const uint32_t top : tops)
+    written.insert(recording.operations[top].outputs.begin(),
+                   recording.operations[top].outputs.end());
+  return std::any_of(tops.begin(), tops.end(), [&](uint32_t top) {
+    const Operation& operation = recording.operations[top];
+    return std::any_of(
+        operation.inputs.begin(), operation.inputs.end(), [&](const std::string& name) {
+          return written.contains(name) &&
+                 std::find(operation.outputs.begin(), operation.outputs.end(), name) ==
+                     operation.outputs.end();
+        });
+  });
+}
+
 void follow_names(const Recording& recording, const std::vector<uint32_t>& operations,
-                  std::vector<Made>& made) {
-  NameFollower(recording, made).run(operations);
+                  bool are_shared, std::vector<Made>& made) {
+  NameFollower(recording, are_shared, made).run(operations);
 }
 
 }  // namespace ait::match

@@ -414,60 +414,58 @@ TEST(PaddingOfTorch, IsWhatTheMaskHides) {
   EXPECT_GT(seen, 0u);
 }
 
-constexpr const char* kLibraryModel = R"(
-  0_GatherOperation x=ids y=e
-  1_Layer x=e x=w y=h1
-    0_RmsNormOperation x=e x=w y=n1
-    1_Attention x=n1 y=a1
-      0_LinearOperation x=n1 x=w y=q1
-      1_LinearOperation x=n1 x=w y=k1
-      2_RopeOperation x=q1 x=k1 x=cos y=r1 y=s1
-      3_SelfAttentionOperation x=r1 x=s1 y=t1
-      4_LinearOperation x=t1 x=w y=p1
-      5_AllReduceOperation x=p1 y=a1
-    2_ElewiseOperation x=e x=a1 y=h1
-  2_Layer x=h1 x=w y=h2
-    0_RmsNormOperation x=h1 x=w y=n2
-    1_Attention x=n2 y=a2
-      0_LinearOperation x=n2 x=w y=q2
-      1_LinearOperation x=n2 x=w y=k2
-      2_RopeOperation x=q2 x=k2 x=cos y=r2 y=s2
-      3_SelfAttentionOperation x=r2 x=s2 y=t2
-      4_LinearOperation x=t2 x=w y=p2
-      5_AllReduceOperation x=p2 y=a2
-    2_ElewiseOperation x=h1 x=a2 y=h2
-)";
+// A graph with four layers, whose topology names tensors. Turned keys were not recorded.
+std::string library_model() {
+  std::string out = "0_GatherOperation x=ids y=h0\n";
+  for (int layer = 1; layer <= 4; ++layer) {
+    const std::string n = std::to_string(layer);
+    const std::string before = "h" + std::to_string(layer - 1);
+    out += n + "_Layer x=" + before + " x=w y=h" + n + "\n";
+    out += "  0_RmsNormOperation x=" + before + " x=w y=n" + n + "\n";
+    out += "  1_Attention x=n" + n + " y=a" + n + "\n";
+    out += "    0_LinearOperation x=n" + n + " x=w y=q" + n + "\n";
+    out += "    1_LinearOperation x=n" + n + " x=w y=k" + n + "\n";
+    out += "    2_RopeOperation x=q" + n + " x=k" + n + " x=cos y=r" + n + " y=s" + n + "\n";
+    out += "    3_SelfAttentionOperation x=r" + n + " x=s" + n + " y=t" + n + "\n";
+    out += "    4_LinearOperation x=t" + n + " x=w y=p" + n + "\n";
+    out += "    5_AllReduceOperation x=p" + n + " y=a" + n + "\n";
+    out += "  2_ElewiseOperation x=" + before + " x=a" + n + " y=h" + n + "\n";
+  }
+  return out;
+}
 
 std::shared_ptr<const Recording> shared(const TinyRun& run) {
   return std::make_shared<const Recording>(run.recording);
 }
 
 TEST(FlowOfALibrary, FollowsTheNamesOfItsTopology) {
-  const TinyRun run(capture::kAtbTraits, kLibraryModel);
+  const TinyRun run(capture::kAtbTraits, library_model());
   const Origins origins(shared(run), shared(run));
-  const std::string attention = "2_Layer/1_Attention";
   EXPECT_THAT(origins.sources("0_GatherOperation/outtensor0"), IsEmpty());
-  EXPECT_THAT(origins.sources("2_Layer/0_RmsNormOperation/outtensor0"),
-              ElementsAre("1_Layer/outtensor0"));
-  EXPECT_THAT(origins.sources(attention + "/0_LinearOperation/outtensor0"),
-              ElementsAre("2_Layer/0_RmsNormOperation/outtensor0"));
-  EXPECT_THAT(origins.sources(attention + "/2_RopeOperation/outtensor0"),
-              ElementsAre(attention + "/0_LinearOperation/outtensor0"));
-  EXPECT_THAT(origins.sources("2_Layer/2_ElewiseOperation/outtensor0"),
-              UnorderedElementsAre("1_Layer/outtensor0", attention + "/outtensor0"));
-  EXPECT_THAT(origins.sources("2_Layer/outtensor0"),
-              ElementsAre("2_Layer/2_ElewiseOperation/outtensor0"));
-  EXPECT_TRUE(origins.of("2_Layer/outtensor0").is_copy);
-  // Its second result was not recorded.
-  EXPECT_THAT(origins.sources(attention + "/3_SelfAttentionOperation/outtensor0"),
-              UnorderedElementsAre(attention + "/2_RopeOperation/outtensor0",
-                                   attention + "/1_LinearOperation/outtensor0"));
-  EXPECT_THAT(origins.of(attention + "/3_SelfAttentionOperation/outtensor0").passed,
-              ElementsAre(attention + "/2_RopeOperation"));
+  for (const int number : {2, 3, 4}) {
+    const std::string layer = std::to_string(number) + "_Layer";
+    const std::string before = std::to_string(number - 1) + "_Layer/outtensor0";
+    const std::string attention = layer + "/1_Attention";
+    EXPECT_THAT(origins.sources(layer + "/0_RmsNormOperation/outtensor0"), ElementsAre(before));
+    EXPECT_THAT(origins.sources(attention + "/0_LinearOperation/outtensor0"),
+                ElementsAre(layer + "/0_RmsNormOperation/outtensor0"));
+    EXPECT_THAT(origins.sources(attention + "/2_RopeOperation/outtensor0"),
+                ElementsAre(attention + "/0_LinearOperation/outtensor0"));
+    EXPECT_THAT(origins.sources(attention + "/3_SelfAttentionOperation/outtensor0"),
+                UnorderedElementsAre(attention + "/2_RopeOperation/outtensor0",
+                                     attention + "/1_LinearOperation/outtensor0"));
+    EXPECT_THAT(origins.of(attention + "/3_SelfAttentionOperation/outtensor0").passed,
+                ElementsAre(attention + "/2_RopeOperation"));
+    EXPECT_THAT(origins.sources(layer + "/2_ElewiseOperation/outtensor0"),
+                UnorderedElementsAre(before, attention + "/outtensor0"));
+    EXPECT_THAT(origins.sources(layer + "/outtensor0"),
+                ElementsAre(layer + "/2_ElewiseOperation/outtensor0"));
+    EXPECT_TRUE(origins.of(layer + "/outtensor0").is_copy);
+  }
 }
 
 TEST(FlowOfALibrary, TakesWhatRanksExchangeFromAllOfThem) {
-  const TinyRun run(capture::kAtbTraits, kLibraryModel, 2);
+  const TinyRun run(capture::kAtbTraits, library_model(), 2);
   const Origins origins(shared(run), shared(run));
   std::map<std::string, std::vector<std::string>> sources;  // with their ranks
   const std::vector<Pair>& rows = origins.rows();
@@ -535,6 +533,31 @@ TEST(FlowOfALibrary, IsFoundFromDataWithoutATopology) {
   EXPECT_TRUE(origins.of("0_RmsNormOperation/outtensor0").is_known);
   EXPECT_THAT(origins.sources("0_RmsNormOperation/outtensor0"), IsEmpty());
   EXPECT_THAT(origins.sources("2_LinearOperation/outtensor0"), ElementsAre("1_Mlp/outtensor0"));
+}
+
+// Topologies of layers have names of their own for what goes in and comes out.
+constexpr const char* kLayersAlone = R"(
+  0_GatherOperation x=g0_in y=g0_out
+  1_Layer x=l1_in x=l1_w y=l1_out
+    0_RmsNormOperation x=l1_in x=l1_w y=l1_a
+    1_LinearOperation x=l1_a x=l1_w y=l1_b
+    2_ElewiseOperation x=l1_in x=l1_b y=l1_out
+  2_Layer x=l2_in x=l2_w y=l2_out
+    0_RmsNormOperation x=l2_in x=l2_w y=l2_a
+    1_LinearOperation x=l2_a x=l2_w y=l2_b
+    2_ElewiseOperation x=l2_in x=l2_b y=l2_out
+)";
+
+TEST(FlowOfALibrary, IsNotKnownBetweenLayersOfWhichEachHasItsOwnNames) {
+  TinyRun run(capture::kAtbTraits, kLayersAlone);
+  run.recording.operations[run.operation("2_Layer/2_ElewiseOperation")].kind = OpKind::kAdd;
+  const Origins origins(shared(run), shared(run));
+  EXPECT_THAT(origins.sources("2_Layer/1_LinearOperation/outtensor0"),
+              ElementsAre("2_Layer/0_RmsNormOperation/outtensor0"));
+  EXPECT_THAT(origins.sources("2_Layer/outtensor0"),
+              ElementsAre("2_Layer/2_ElewiseOperation/outtensor0"));
+  EXPECT_FALSE(origins.of("2_Layer/0_RmsNormOperation/outtensor0").is_known);
+  EXPECT_FALSE(origins.of("2_Layer/2_ElewiseOperation/outtensor0").is_known);
 }
 
 TEST(FlowOfALibrary, IsTheSameForKernelsAsForTheirOperations) {
