@@ -1,5 +1,5 @@
 # Thin entry points; each line is one call. `scripts/bootstrap` is the only installer.
-.PHONY: setup build demo test test-slow test-aarch64 test-old-torch asan tsan fuzz bench lint format wheel check clean
+.PHONY: setup build demo test test-slow test-aarch64 test-old-torch asan tsan fuzz bench eval lint format wheel check clean
 
 setup:
 	@scripts/bootstrap
@@ -24,6 +24,8 @@ fuzz: setup
 	@scripts/fuzz
 bench: build
 	@scripts/bench
+eval: build
+	@scripts/eval
 lint: build
 	@scripts/lint
 format:

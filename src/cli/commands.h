@@ -21,7 +21,9 @@ struct CompareOptions {
   std::string mapping_file;   // types that correspond, for dumps
   std::string token_map;      // "0:1,1:1": golden tokens and my folders, for dumps
   match::CompareLevel level = match::CompareLevel::kAll;  // which operations of dumps
-  std::string why;  // an operation of dumps: say what was weighed for it, and compare nothing
+  std::string why;       // an operation of dumps: say what was weighed for it, and compare nothing
+  std::string noise;     // a dump whose differences from golden are noise by definition
+  bool explain = false;  // where thresholds come from
   bool json = false;
   bool extended = false;
   bool statistics = false;  // a report on these alone

@@ -128,7 +128,12 @@ compare::Options measure_options(const CompareOptions& options) {
       std::any_of(options.fail_on.begin(), options.fail_on.end(), [](const auto& condition) {
         return condition.metric != nullptr && condition.metric->group == ColumnGroup::kPerRow;
       });
-  return {options.compat, options.extended || asks_for_rows, options.threads};
+  compare::Options out;
+  out.compat = options.compat;
+  out.rows = options.extended || asks_for_rows;
+  out.profile = true;
+  out.threads = options.threads;
+  return out;
 }
 
 namespace {
@@ -138,6 +143,8 @@ std::string_view option_of_dumps(const CompareOptions& options) {
   if (!options.mapping_file.empty()) return "--op-mapping-file";
   if (!options.token_map.empty()) return "--token-map";
   if (!options.why.empty()) return "--why";
+  if (!options.noise.empty()) return "--noise";
+  if (options.explain) return "--explain";
   return options.level == match::CompareLevel::kAll ? "" : "--cmp-level";
 }
 
@@ -182,7 +189,14 @@ int run_compare(const CompareOptions& options) {
                         << " has no effect on two files of one tensor each; it is for two dumps, "
                            "of torch or of the acceleration library");
   if (!options.why.empty()) return run_why(options, *list);
-  return list->kind ? run_compare_many(options, *list) : run_compare_one(options);
+  if (!list->kind) return run_compare_one(options);
+  if (options.noise.empty()) return run_compare_many(options, *list, nullptr);
+  if (!list->automatic)
+    return report_error(Error(ErrorCode::kUsage)
+                        << "--noise is for two dumps, whose operations are in order; leave it out");
+  const auto noise = measure_noise(options);
+  if (!noise) return report_error(noise.error());
+  return run_compare_many(options, *list, &*noise);
 }
 
 constexpr const char* kCompareExitStatus =
@@ -224,6 +238,9 @@ class CompareCommand : public CommandOf<CompareOptions> {
     set.add_option("--why", o.why, "OPERATION",
                    "compare nothing, and say of an operation of either dump what it is\n"
                    "compared with, why, and what else was weighed");
+    set.add_option("--noise", o.noise, "DIR",
+                   "a third run that is healthy by definition: golden again, in another\n"
+                   "precision or with a perturbed input; what it is off by is noise");
     set.add_flag("-w,--weight", o.dequantise,
                  "of two checkpoints mine is quantised: weights are compared as\n"
                  "(weight - weight_offset) * weight_scale");
@@ -242,6 +259,7 @@ class CompareCommand : public CommandOf<CompareOptions> {
                    "with this, many pairs one in the current folder without it");
     add_json(set, o.json);
     set.add_flag("--extended", o.extended, "more columns, after cmp_fail_reason");
+    set.add_flag("--explain", o.explain, "with each finding, where its threshold comes from");
     set.add_flag("--stats", o.statistics,
                  "a report on how far maximum, minimum, mean and norm are apart, and\n"
                  "on nothing else");

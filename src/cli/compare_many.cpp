@@ -9,9 +9,12 @@
 #include "cli/progress.h"
 #include "cli/report_name.h"
 #include "compare/engine.h"
+#include "locate/examine.h"
+#include "locate/locate.h"
 #include "report/json.h"
 #include "report/utf8.h"
 #include "summary/comparison.h"
+#include "summary/findings.h"
 #include "summary/pairing.h"
 #include "tables/row_report.h"
 
@@ -30,7 +33,35 @@ void log_problems(const match::PairList& list) {
 
 }  // namespace
 
-int run_compare_many(const CompareOptions& options, const match::PairList& list) {
+Result<locate::NoiseRun> measure_noise(const CompareOptions& options) {
+  const auto list = match::pair_paths({.golden = options.golden.path,
+                                       .actual = options.noise,
+                                       .mapping_file = {},
+                                       .token_map = {},
+                                       .level = options.level});
+  if (!list) return fail(Error(list.error()).set_path(options.noise));
+  if (!list->automatic)
+    return fail(Error(ErrorCode::kUsage, options.noise)
+                << "--noise is for a dump of the same model as golden's; this is none");
+  log_info("measuring noise: " + printable(list->what, kMaxPathBytes));
+  locate::NoiseRun noise;
+  const GracefulStop stop;
+  Progress progress(list->pairs.count);
+  size_t rows = 0;
+  compare::compare_pairs(list->pairs, measure_options(options), stop.requested(),
+                         [&](compare::Row&& row, uint64_t bytes) {
+                           noise.add(row);
+                           progress.advance(++rows, bytes);
+                         });
+  if (stop.requested()) return fail(Error(ErrorCode::kInterrupted) << "stopped");
+  if (noise.is_empty())
+    return fail(Error(ErrorCode::kUsage, options.noise)
+                << "--noise has no tensor that golden has, too; give a run of the same model");
+  return noise;
+}
+
+int run_compare_many(const CompareOptions& options, const match::PairList& list,
+                     const locate::NoiseRun* noise) {
   log_problems(list);
   log_info("comparing " + printable(list.what, kMaxPathBytes));
   auto csv = tables::RowReport::create(
@@ -43,21 +74,27 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
   std::map<std::string, size_t> hits;
   std::optional<Error> write_error;
   const GracefulStop stop;
+  locate::Locator locator({.in_order = list.automatic.has_value(), .noise = noise},
+                          [&](compare::Row&& row, uint64_t) {
+                            if (write_error) return;
+                            if (auto written = csv->append(row); !written) {
+                              write_error = written.error();
+                              stop.request();
+                              return;
+                            }
+                            for (const tables::Condition& condition : options.fail_on)
+                              if (tables::hits(condition, row)) ++hits[condition.text];
+                            found.add(row);
+                          });
   {
     Progress progress(list.pairs.count);
+    size_t measured = 0;
     compare::compare_pairs(list.pairs, measure_options(options), stop.requested(),
                            [&](compare::Row&& row, uint64_t bytes) {
-                             if (write_error) return;
-                             if (auto written = csv->append(row); !written) {
-                               write_error = written.error();
-                               stop.request();
-                               return;
-                             }
-                             for (const tables::Condition& condition : options.fail_on)
-                               if (tables::hits(condition, row)) ++hits[condition.text];
-                             found.add(row);
-                             progress.advance(found.rows(), bytes);
+                             locator.add(std::move(row), bytes);
+                             progress.advance(++measured, bytes);
                            });
+    locator.finish();
   }
   if (write_error) return report_error(*write_error);
   const bool partial = stop.requested();
@@ -67,6 +104,11 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
     log_warning(fmt::format("stopped: {} of {} rows are in the partial report", found.rows(),
                             list.pairs.count));
 
+  const std::vector<locate::Finding> findings =
+      locate::examine(locator, [&](size_t number) -> Result<match::Pair> {
+        if (number < list.pairs.count) return list.pairs.at(number);
+        return fail(Error(ErrorCode::kNotFound) << "there is no such row");
+      });
   int status = hits.empty() ? kDone : kFailOnHit;
   if (options.json) {
     report::JsonArray met;
@@ -75,7 +117,8 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
     if (list.automatic) {
       document.set("recordings", summary::completeness_json(list));
       document.set("pairing", summary::coverage_json(*list.automatic));
-      document.set("jump", found.jump_json());
+      document.set("findings", summary::findings_json(findings));
+      document.set("jump", summary::jump_json(findings));
     }
     document.set("report", report::Cell(*report_path))
         .set("partial", partial)
@@ -85,11 +128,11 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list)
     const bool coloured = stdout_is_colourful();
     std::string lead = summary::completeness_text(list);
     if (list.automatic) lead += summary::coverage_text(*list.automatic, coloured);
-    const std::string jump = list.automatic ? found.jump_text() : "";
-    status =
-        print(lead + found.text(coloured) + jump + "\nReport: " + report::visible(*report_path) +
-                  "\n" + found.next_step(list.automatic.has_value(), *report_path),
-              status);
+    if (list.automatic)
+      lead = summary::findings_text(findings, found.differing(), options.explain) + "\n" + lead;
+    status = print(lead + found.text(coloured) + "\nReport: " + report::visible(*report_path) +
+                       "\n" + found.next_step(findings, *report_path),
+                   status);
   }
   for (const auto& [text, count] : hits)
     log_warning(fmt::format("--fail-on {} is met by {} rows", printable(text), count));

@@ -13,6 +13,7 @@
   entry(api_dump) \
   entry(api_check) \
   entry(api_overflow) \
+  entry(locate) \
   entry(show) \
   entry(demo) \
   entry(doctor)

@@ -331,6 +331,22 @@ class Run {
 
 }  // namespace
 
+Result<std::pair<Tensor, Tensor>> load_pair(const match::Pair& pair) {
+  std::vector<Tensor> tensors;
+  for (const match::Side* side : {&pair.golden, &pair.actual}) {
+    if (!side->present()) return fail(Error(ErrorCode::kNotFound) << "a side is missing");
+    OpenSide files;
+    for (const TensorRecord& record : side->records) files.push_back(open(record.path));
+    auto content = load_side(*side, files);
+    if (!content) return fail(content.error());
+    if (!content->tensor)
+      return fail(Error(ErrorCode::kUnsupported, side->records[0].path) << "tensor has no data");
+    tensors.push_back(std::move(*content->tensor));
+  }
+  fit(tensors[0], tensors[1], pair.fit, pair.golden.rows.get(), pair.actual.rows.get());
+  return std::pair(std::move(tensors[0]), std::move(tensors[1]));
+}
+
 size_t compare_pairs(const match::Pairs& pairs, const Options& options,
                      const std::atomic<bool>& stop,
                      const std::function<void(Row&& row, uint64_t bytes)>& emit) {

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "compare/measure.h"
 #include "match/pair.h"
@@ -31,5 +32,9 @@ namespace ait::compare {
 size_t compare_pairs(const match::Pairs& pairs, const Options& options,
                      const std::atomic<bool>& stop,
                      const std::function<void(Row&& row, uint64_t bytes)>& emit);
+
+// The two tensors of a pair as they are compared: parts put together, rows chosen. Fails where a side
+// cannot be read, or holds no data.
+Result<std::pair<Tensor, Tensor>> load_pair(const match::Pair& pair);
 
 }  // namespace ait::compare

@@ -176,6 +176,22 @@ bool Side::has_non_finite() const {
          !std::isfinite(statistics->mean);
 }
 
+const char* word(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kIdentical:
+      return "identical";
+    case Verdict::kNoise:
+      return "noise";
+    case Verdict::kSuspicious:
+      return "suspicious";
+    case Verdict::kFault:
+      return "fault";
+    case Verdict::kBroken:
+      return "broken";
+  }
+  return "";
+}
+
 const metrics::Comparison* metrics_of(const Row& row) {
   if (!row.comparison || row.comparison->withheld || row.comparison->compared == 0) return nullptr;
   return &*row.comparison;

@@ -55,6 +55,14 @@ bool non_finite_differ(const Row& row) {
          row.golden.has_non_finite() != row.actual.has_non_finite();
 }
 
+std::string non_finite_counts(const Row& row) {
+  const auto count = [](const Side& side) {
+    if (side.kept == capture::Kept::kBytes) return std::to_string(side.statistics->non_finite());
+    return std::string(side.has_non_finite() ? "some" : "none");
+  };
+  return "golden: " + count(row.golden) + ", my side: " + count(row.actual);
+}
+
 NonFiniteDifference find_non_finite_difference(const Tensor& golden, const Tensor& actual) {
   NonFiniteDifference out;
   std::vector<double> g;

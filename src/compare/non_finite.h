@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "compare/row.h"
 #include "tensor/tensor.h"
@@ -17,6 +18,9 @@ namespace ait::compare {
 // Whether a NaN or an infinity stands on one side where the other has something else: worse than
 // any distance. Of a side that kept statistics no more is known than whether it holds some.
 bool non_finite_differ(const Row& row);
+
+// "golden: 0, my side: 9", or where only statistics are known, which side holds some.
+std::string non_finite_counts(const Row& row);
 
 struct NonFiniteDifference {
   size_t count = 0;  // of positions

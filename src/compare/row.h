@@ -36,6 +36,23 @@ struct Side {
   bool has_non_finite() const;
 };
 
+// What a difference comes to (locate/locate.h).
+enum class Verdict : uint8_t {
+  kIdentical,
+  kNoise,       // what rounding makes of it, or of what went into it
+  kSuspicious,  // more than that, and not enough to be sure
+  kFault,       // far more than what went into it explains, or it follows from such a value
+  kBroken,      // NaN or infinite on one side only, or of another shape
+};
+const char* word(Verdict verdict);  // "suspicious"
+
+struct Judgement {
+  Verdict verdict = Verdict::kNoise;
+  double error = 0;     // of what decided: the whole tensor, a row or a column of it
+  double expected = 0;  // of a healthy value there
+  std::string reason;   // a sentence
+};
+
 struct Row {
   std::string token = "0";
   match::Phase phase = match::Phase::kUnknown;
@@ -53,6 +70,8 @@ struct Row {
   // Where a side has statistics only: the relative euclidean distance cannot be smaller.
   std::optional<double> distance_at_least;
   std::string reason;  // sentences joined by blanks; empty when there is nothing to say
+  // Nothing until a Locator has seen the row, or where nothing was compared.
+  std::optional<Judgement> judgement;
 };
 
 // The comparison where its seven metrics hold: some position was compared, and the old tools' rule

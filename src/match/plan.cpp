@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
+
+#include "match/flow.h"
+#include "match/origins.h"
+#include "match/padding.h"
 
 namespace ait::match {
 namespace {
@@ -19,6 +24,11 @@ struct Entry {
   bool operator==(const Entry&) const = default;
 };
 
+void sort_unique(std::vector<uint32_t>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
 // Everything the pairs are made of; shared by copies of the function that makes them.
 struct Plan {
   SharedRecording golden;
@@ -27,10 +37,12 @@ struct Plan {
   std::vector<Program> actual_programs;
   std::vector<Step> steps;
   std::vector<PlannedProgram> programs;
-  std::vector<std::vector<Entry>> entries;  // those of a program first, in its order
-  std::vector<size_t> program_of;           // [step]
-  std::vector<size_t> entries_of;           // [step]
-  std::vector<size_t> first;                // index of the first pair of each step
+  std::vector<std::vector<PlannedOrigin>> origins;  // of each program's pairs; none: not known
+  std::vector<std::vector<Entry>> entries;          // those of a program first, in its order
+  std::vector<size_t> program_of;                   // [step]
+  std::vector<size_t> entries_of;                   // [step]
+  std::vector<size_t> first;                        // index of the first pair of each step
+  std::vector<std::shared_ptr<const std::vector<bool>>> padding;  // [step]
 
   // `rank` is of those that are compared each for itself.
   static Subject subject(const Recording& recording, const Program& program, uint32_t slot,
@@ -157,17 +169,73 @@ struct Plan {
     return place;
   }
 
+  // Calls visit(row) for the rows of a pair that a row of rank `rank` comes from; for what the pair
+  // comes from itself where it is no row in this step, which `pass` is told.
+  template <typename Visit, typename Pass>
+  void each_source(const std::vector<Entry>& rows, const PlannedProgram& program,
+                   const std::vector<PlannedOrigin>& of, uint32_t pair,
+                   std::optional<uint32_t> rank, const Visit& visit, const Pass& pass) const {
+    const auto begin =
+        std::lower_bound(rows.begin(), rows.end(), pair,
+                         [](const Entry& entry, uint32_t wanted) { return entry.pair < wanted; });
+    const bool is_each = program.pairs[pair].form.actual_ranks == RankUse::kEach;
+    bool found = false;
+    for (auto row = begin; row != rows.end() && row->pair == pair; ++row) {
+      if (rank && is_each && row->rank != *rank) continue;
+      found = true;
+      visit(static_cast<size_t>(row - rows.begin()));
+    }
+    if (found) return;
+    pass(of[pair]);
+    for (const uint32_t source : of[pair].sources)
+      each_source(rows, program, of, source, rank, visit, pass);
+  }
+
+  // Where a row of a step comes from.
+  Origin origin(size_t program, const std::vector<Entry>& rows, size_t row) const {
+    Origin out;
+    const std::vector<PlannedOrigin>& of = origins[program];
+    const Entry& entry = rows[row];
+    if (of.empty() || !of[entry.pair].is_known) return out;
+    const PlannedOrigin& planned = of[entry.pair];
+    const bool from_all = planned.is_collective ||
+                          programs[program].pairs[entry.pair].form.actual_ranks == RankUse::kAll;
+    std::vector<uint32_t> passed;
+    out.is_copy = planned.is_copy;
+    for (const uint32_t source : planned.sources)
+      each_source(
+          rows, programs[program], of, source,
+          from_all ? std::nullopt : std::optional<uint32_t>(entry.rank),
+          [&](size_t each) { out.sources.push_back(static_cast<uint32_t>(row - each)); },
+          [&](const PlannedOrigin& each) {
+            out.is_copy &= each.is_copy;
+            if (each.operation != capture::kNoOperation) passed.push_back(each.operation);
+          });
+    sort_unique(out.sources);
+    passed.insert(passed.end(), planned.passed.begin(), planned.passed.end());
+    sort_unique(passed);
+    out.is_known = true;
+    out.kind = planned.kind;
+    out.operation = actual->operations[planned.operation].name;
+    out.is_copy &= out.sources.size() == 1;
+    for (const uint32_t each : passed) out.passed.push_back(actual->operations[each].name);
+    return out;
+  }
+
   Pair at(size_t index) const {
     const size_t step_index =
         static_cast<size_t>(std::upper_bound(first.begin(), first.end(), index) - first.begin()) -
         1;
     const Step& step = steps[step_index];
     const PlannedProgram& program = programs[program_of[step_index]];
-    const Entry entry = entries[entries_of[step_index]][index - first[step_index]];
+    const std::vector<Entry>& rows = entries[entries_of[step_index]];
+    const Entry entry = rows[index - first[step_index]];
     const PlannedPair& planned = program.pairs[entry.pair];
     const Form& form = planned.form;
     Pair pair;
     pair.token = step.token;
+    pair.padding = padding[step_index];
+    pair.origin = origin(program_of[step_index], rows, index - first[step_index]);
     if (step.phase_is_known) pair.phase = step.is_prefill ? Phase::kPrefill : Phase::kDecode;
     pair.fit = form.fit;
     pair.certainty = planned.certainty;
@@ -384,6 +452,32 @@ void keep_level(CompareLevel level, const RunSide& golden, const RunSide& actual
   std::erase_if(planned.pairs, [&](const PlannedPair& pair) { return !is_wanted(pair); });
 }
 
+// Where rows are compared by choice, those that hold no token are not among them.
+std::shared_ptr<const std::vector<bool>> padding_in(const RunSide& actual, const Step& step) {
+  if (!step.alone.empty() || step.actual.rows || step.golden.rows) return nullptr;
+  return find_padding(actual, step.actual);
+}
+
+// Where the rows of each program come from, by what my side did in the first steps of it.
+std::vector<std::vector<PlannedOrigin>> origins_of(const RunSide& actual,
+                                                   const std::vector<PlannedProgram>& programs,
+                                                   const std::vector<Step>& steps) {
+  std::vector<std::vector<PlannedOrigin>> out(programs.size());
+  std::map<size_t, Flow> flows;  // by my program
+  for (size_t i = 0; i < programs.size(); ++i) {
+    if (stands_alone(programs[i])) continue;
+    std::vector<const SideStep*> its_steps;
+    for (const Step& step : steps)
+      if (step.actual.program == programs[i].actual && step.actual.round != kNoRound)
+        its_steps.push_back(&step.actual);
+    if (its_steps.empty()) continue;
+    const auto [flow, is_new] = flows.try_emplace(programs[i].actual);
+    if (is_new) flow->second = find_flow(actual, programs[i].actual, its_steps);
+    out[i] = plan_origins(actual.recording, flow->second, programs[i].pairs);
+  }
+  return out;
+}
+
 size_t most_layers(const std::vector<Program>& programs) {
   size_t out = 0;
   for (const Program& program : programs) out = std::max(out, program.layers.size());
@@ -405,6 +499,7 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
   count_pairs(*golden, *actual, planned, out);
   for (PlannedProgram& program : planned)
     keep_level(level, {*golden, golden_programs}, {*actual, actual_programs}, program);
+  auto origins = origins_of({*actual, actual_programs}, planned, alignment.steps);
 
   auto plan = std::make_shared<Plan>();
   plan->golden = std::move(golden);
@@ -412,6 +507,7 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
   plan->golden_programs = std::move(golden_programs);
   plan->actual_programs = std::move(actual_programs);
   plan->programs = std::move(planned);
+  plan->origins = std::move(origins);
   plan->list_entries();
   size_t total = 0;
   for (Step& step : all_steps(std::move(alignment))) {
@@ -424,6 +520,7 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
     const size_t entries = plan->entries_in(plan->programs[*program], *program, step);
     plan->program_of.push_back(*program);
     plan->entries_of.push_back(entries);
+    plan->padding.push_back(padding_in({*plan->actual, plan->actual_programs}, step));
     plan->first.push_back(total);
     plan->steps.push_back(std::move(step));
     total += plan->entries[entries].size();

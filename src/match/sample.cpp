@@ -61,19 +61,6 @@ std::optional<size_t> index_of(const formats::TensorFile& file, const std::strin
   return std::nullopt;
 }
 
-std::optional<Tensor> load(const capture::TensorRecord& record) {
-  if (record.kept != capture::Kept::kBytes) return std::nullopt;
-  const auto file = formats::open_tensor_file(record.path);
-  if (!file) return std::nullopt;
-  const auto index = index_of(**file, record.member);
-  if (!index) return std::nullopt;
-  auto tensor = (*file)->load(*index);
-  if (!tensor || tensor->elements() == 0) return std::nullopt;
-  const DTypeKind kind = info(tensor->dtype()).kind;
-  if (kind == DTypeKind::kComplex || kind == DTypeKind::kPacked) return std::nullopt;
-  return std::move(*tensor);
-}
-
 // Of a tensor whose data were not kept.
 std::optional<Shape> described_shape(const capture::TensorRecord& record) {
   const auto file = formats::open_tensor_file(record.path);
@@ -167,6 +154,19 @@ double row_distance(const float* a, const float* b, size_t columns, size_t& elem
 
 }  // namespace
 
+std::optional<Tensor> load_tensor(const capture::TensorRecord& record) {
+  if (record.kept != capture::Kept::kBytes) return std::nullopt;
+  const auto file = formats::open_tensor_file(record.path);
+  if (!file) return std::nullopt;
+  const auto index = index_of(**file, record.member);
+  if (!index) return std::nullopt;
+  auto tensor = (*file)->load(*index);
+  if (!tensor || tensor->elements() == 0) return std::nullopt;
+  const DTypeKind kind = info(tensor->dtype()).kind;
+  if (kind == DTypeKind::kComplex || kind == DTypeKind::kPacked) return std::nullopt;
+  return std::move(*tensor);
+}
+
 Tokens guess_tokens(std::span<const Shape> shapes, capture::Traits::Batch batch) {
   const bool apart = batch == capture::Traits::Batch::kApart;
   std::map<std::pair<size_t, size_t>, size_t> seen;
@@ -224,6 +224,14 @@ bool Sample::informative() const {
   return false;
 }
 
+std::optional<float> Sample::constant() const {
+  if (rows.empty() || rows[0].empty() || !std::isfinite(rows[0][0])) return std::nullopt;
+  for (const auto& row : rows)
+    for (const float value : row)
+      if (value != rows[0][0]) return std::nullopt;
+  return rows[0][0];
+}
+
 uint64_t Sample::hash() const {
   uint64_t seed = columns * 8 + (last_only ? 1 : 0) + (heads_first ? 2 : 0) + (once ? 4 : 0);
   for (const auto& row : rows) {
@@ -236,13 +244,13 @@ uint64_t Sample::hash() const {
 
 std::optional<Shape> read_shape(const capture::TensorRecord& record) {
   if (record.kept != capture::Kept::kBytes) return described_shape(record);
-  const auto tensor = load(record);
+  const auto tensor = load_tensor(record);
   if (!tensor) return std::nullopt;
   return tensor->shape();
 }
 
 std::vector<Sample> read_samples(const capture::TensorRecord& record, const Tokens& tokens) {
-  const auto tensor = load(record);
+  const auto tensor = load_tensor(record);
   if (!tensor || tokens.count == 0) return {};
   std::vector<Sample> out = layouts_of(tensor->shape(), tokens);
   for (Sample& sample : out) {
@@ -268,7 +276,7 @@ std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tok
 }
 
 RowTable read_table(const capture::TensorRecord& record, const Tokens& tokens) {
-  const auto tensor = load(record);
+  const auto tensor = load_tensor(record);
   if (!tensor || tokens.count == 0 || tokens.count > kMostTableRows ||
       info(tensor->dtype()).kind != DTypeKind::kFloat || !has_rows(tensor->shape(), tokens.count))
     return {};

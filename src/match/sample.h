@@ -42,12 +42,16 @@ struct Sample {
   bool is_float = true;
   std::vector<std::vector<float>> rows;  // those of sampled_rows()
 
-  bool informative() const;  // not constant, not empty
+  bool informative() const;               // not constant, not empty
+  std::optional<float> constant() const;  // the number that all elements are
   uint64_t hash() const;
   bool same_layout(const Sample& other) const {
     return last_only == other.last_only && once == other.once && heads_first == other.heads_first;
   }
 };
+
+// The whole of a tensor; nothing where it was not kept, cannot be read, or holds no plain numbers.
+std::optional<Tensor> load_tensor(const capture::TensorRecord& record);
 
 // Which rows are taken: some of all tokens, then the last of the first and the last sequence.
 std::vector<size_t> sampled_rows(const Tokens& tokens);

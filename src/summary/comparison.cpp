@@ -36,15 +36,6 @@ bool is_worse(const Row& a, const Row& b) {
   return x.cosine_similarity < y.cosine_similarity;
 }
 
-// "golden: 0, my side: 9", or where only statistics are known, which side holds some.
-std::string non_finite_counts(const Row& row) {
-  const auto count = [](const compare::Side& side) {
-    if (side.kept == capture::Kept::kBytes) return std::to_string(side.statistics->non_finite());
-    return std::string(side.has_non_finite() ? "some" : "none");
-  };
-  return fmt::format("golden: {}, my side: {}", count(row.golden), count(row.actual));
-}
-
 // "token 0, 2_Layer/0_Linear/outtensor0"
 std::string where(const Row& row) {
   return fmt::format("token {}, {}", report::visible(row.token),
@@ -71,7 +62,6 @@ std::string without_paths(const Row& row) {
 
 void ComparisonSummary::add(const Row& row) {
   ++rows_;
-  jump_.add(row);
   const metrics::Comparison* c = compare::metrics_of(row);
   if (compare::non_finite_differ(row)) {
     if (non_finite_++ == 0) first_non_finite_ = row;
@@ -101,9 +91,9 @@ std::string ComparisonSummary::text(bool coloured) const {
     out += fmt::format("{} without a partner: {} only in golden, {} only in my side\n",
                        only_golden_ + only_actual_, only_golden_, only_actual_);
   if (first_non_finite_)
-    out +=
-        fmt::format("{} with NaN or infinities on one side only; the first is {} ({})\n",
-                    non_finite_, where(*first_non_finite_), non_finite_counts(*first_non_finite_));
+    out += fmt::format("{} with NaN or infinities on one side only; the first is {} ({})\n",
+                       non_finite_, where(*first_non_finite_),
+                       compare::non_finite_counts(*first_non_finite_));
   if (farthest_)
     out += fmt::format(
         "{} compared by statistics alone, since a side holds no data; the farthest apart is {}: "
@@ -122,18 +112,14 @@ std::string ComparisonSummary::text(bool coloured) const {
   return out;
 }
 
-std::string ComparisonSummary::jump_text() const {
-  const Row* row = jump_.row();
-  if (row == nullptr) return {};
-  return fmt::format("\nThe error jumps first at {}: {}\n", where(*row), jump_size(*row));
-}
-
-std::string ComparisonSummary::next_step(bool in_order, const std::string& report_path) const {
+std::string ComparisonSummary::next_step(const std::vector<locate::Finding>& findings,
+                                         const std::string& report_path) const {
   const auto look = [](std::string_view what, const Row& row) {
     return fmt::format("Next: look at {} with: ait show {}\n", what,
                        report::visible(row.actual.records.front().path));
   };
-  if (in_order && jump_.row() != nullptr) return look("where the error begins", *jump_.row());
+  if (!findings.empty() && !findings.front().row.actual.records.empty())
+    return look("where the error begins", findings.front().row);
   if (!worst_.empty()) return look("the worst one", worst_.front());
   return fmt::format("Next: open {}\n", report::visible(report_path));
 }
@@ -159,22 +145,6 @@ report::JsonObject ComparisonSummary::json(const tables::ComparisonColumns& colu
   report::JsonObject root;
   root.set("summary", std::move(counts)).set("worst", std::move(worst));
   return root;
-}
-
-report::Cell ComparisonSummary::jump_json() const {
-  return jump_.row() == nullptr ? Cell() : Cell(tables::data_id(jump_.row()->subject));
-}
-
-std::string ComparisonSummary::jump_size(const Row& row) const {
-  const metrics::Comparison* c = compare::metrics_of(row);
-  if (compare::non_finite_differ(row))
-    return fmt::format("NaN or infinities on one side only ({})", non_finite_counts(row));
-  const std::string before = report::number_text(jump_.before());
-  if (c == nullptr)
-    return fmt::format("relative_euclidean_distance is at least {}, and at least {} before",
-                       report::number_text(*row.distance_at_least), before);
-  return fmt::format("relative_euclidean_distance {}, at most {} before",
-                     report::number_text(c->relative_euclidean_distance), before);
 }
 
 void ComparisonSummary::keep_if_worst(const Row& row) {

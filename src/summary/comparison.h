@@ -1,9 +1,8 @@
-// What the comparison of many pairs comes to, for the end of a command: counts, the worst rows, and
-// where the error begins.
+// What the comparison of many pairs comes to, for the end of a command: counts and the worst rows.
 //
 //   ComparisonSummary summary;
 //   compare_pairs(pairs, options, stop, [&](Row&& row, uint64_t) { summary.add(row); });
-//   print(summary.text(coloured) + summary.jump_text());
+//   print(summary.text(coloured));
 //
 // This is the main header of `summary`, which has the words and the JSON of every command's result.
 // Another kind of result is a file pair beside this one; what it says is told by a test.
@@ -15,7 +14,7 @@
 #include <vector>
 
 #include "compare/row.h"
-#include "locate/jump.h"
+#include "locate/locate.h"
 #include "report/json.h"
 #include "tables/comparison.h"
 
@@ -31,17 +30,15 @@ class ComparisonSummary {
 
   std::string text(bool coloured) const;
 
-  // Where the error begins; rows must be in the order of the computation for that.
-  std::string jump_text() const;
-  // What to look at next; `in_order` as above.
-  std::string next_step(bool in_order, const std::string& report_path) const;
+  size_t differing() const { return differing_ + by_statistics_ + non_finite_; }
+
+  // What to look at next: where the error begins, if that was found.
+  std::string next_step(const std::vector<locate::Finding>& findings,
+                        const std::string& report_path) const;
 
   report::JsonObject json(const tables::ComparisonColumns& columns) const;
-  // The data_id of the row at which the error jumps, or nothing.
-  report::Cell jump_json() const;
 
  private:
-  std::string jump_size(const compare::Row& row) const;
   void keep_if_worst(const compare::Row& row);
   std::string worst_table(bool coloured) const;
 
@@ -57,7 +54,6 @@ class ComparisonSummary {
   std::optional<compare::Row> first_non_finite_;
   std::vector<compare::Row> worst_;
   std::optional<compare::Row> farthest_;
-  locate::ErrorJump jump_;
 };
 
 }  // namespace ait::summary

@@ -43,7 +43,19 @@ std::string transform_text(const Pair& pair) {
   return "golden: " + golden + (actual.empty() ? "" : "; mine: " + actual);
 }
 
-std::string pair_text(const Pair& pair) {
+// "a.q_proj/output, a.k_proj/output, in a"
+std::string origin_text(const match::Origin& origin, const std::vector<std::string>& sources) {
+  std::string out = fmt::format("{}", fmt::join(sources, ", "));
+  if (sources.empty()) out = "nothing that is compared";
+  if (origin.is_copy) out += ", which holds the same";
+  out += fmt::format(", in {}", origin.operation);
+  if (!origin.passed.empty())
+    out += fmt::format(", by way of {}, which {} compared with nothing",
+                       fmt::join(origin.passed, ", "), origin.passed.size() == 1 ? "is" : "are");
+  return out;
+}
+
+std::string pair_text(const Pair& pair, const std::vector<std::string>& sources) {
   std::string out = "token " + pair.token + ", " + tables::data_id(pair.subject);
   std::vector<std::string> lines;
   if (!pair.complete()) {
@@ -55,8 +67,59 @@ std::string pair_text(const Pair& pair) {
     lines.push_back(fmt::format("{}: {}", match::word(pair.certainty), pair.why));
     if (pair.unread) lines.push_back("not measured: " + pair.alone);
   }
+  if (pair.origin.is_known) lines.push_back("computed from: " + origin_text(pair.origin, sources));
   out = report::visible(out) + "\n";
   for (const std::string& line : lines) out += "  " + report::visible(line) + "\n";
+  return out;
+}
+
+const char* kind_word(capture::OpKind kind) {
+  using capture::OpKind;
+  switch (kind) {
+    case OpKind::kUnknown:
+      return "";
+    case OpKind::kEmbedding:
+      return "embedding";
+    case OpKind::kNorm:
+      return "norm";
+    case OpKind::kLinear:
+      return "linear";
+    case OpKind::kActivation:
+      return "activation";
+    case OpKind::kAttention:
+      return "attention";
+    case OpKind::kAdd:
+      return "add";
+    case OpKind::kMultiply:
+      return "multiply";
+    case OpKind::kRotary:
+      return "rotary";
+    case OpKind::kCache:
+      return "cache";
+    case OpKind::kQuantise:
+      return "quantise";
+    case OpKind::kOther:
+      return "other";
+    case OpKind::kMove:
+      return "move";
+  }
+  return "";
+}
+
+report::JsonArray names_json(const std::vector<std::string>& names) {
+  report::JsonArray out;
+  for (const std::string& name : names) out.emplace_back(name);
+  return out;
+}
+
+report::JsonObject origin_json(const match::Origin& origin,
+                               const std::vector<std::string>& sources) {
+  report::JsonObject out;
+  out.set("operation", origin.operation)
+      .set("kind", kind_word(origin.kind))
+      .set("sources", names_json(sources))
+      .set("is_copy", origin.is_copy)
+      .set("passed", names_json(origin.passed));
   return out;
 }
 
@@ -104,12 +167,15 @@ std::string weighed_text(const WeighedTensor& tensor, bool coloured) {
 }  // namespace
 
 std::optional<Why> find_why(const match::PairList& list, const std::string& operation) {
-  Why out{operation, {}};
+  Why out{operation, {}, {}};
   for (size_t i = 0; i < list.pairs.count; ++i) {
     Pair pair = list.pairs.at(i);
     if (!out.pairs.empty() && pair.token != out.pairs.front().token) break;
-    if (is_of(pair.golden, operation) || is_of(pair.actual, operation))
-      out.pairs.push_back(std::move(pair));
+    if (!is_of(pair.golden, operation) && !is_of(pair.actual, operation)) continue;
+    auto& sources = out.sources.emplace_back();
+    for (size_t each = pair.origin.sources.size(); each-- > 0;)
+      sources.push_back(tables::data_id(list.pairs.at(i - pair.origin.sources[each]).subject));
+    out.pairs.push_back(std::move(pair));
   }
   if (out.pairs.empty() && (!list.automatic || list.automatic->weighed.empty()))
     return std::nullopt;
@@ -128,7 +194,7 @@ std::vector<std::string> operations_of(const match::PairList& list) {
 
 std::string why_text(const match::PairList& list, const Why& why, bool coloured) {
   std::string out;
-  for (const Pair& pair : why.pairs) out += pair_text(pair);
+  for (size_t i = 0; i < why.pairs.size(); ++i) out += pair_text(why.pairs[i], why.sources[i]);
   if (why.pairs.empty()) out += "no row of its own: the same data are compared elsewhere\n";
   if (!list.automatic) return out;
   out += fmt::format("operations were paired {}\n", list.automatic->method);
@@ -138,7 +204,8 @@ std::string why_text(const match::PairList& list, const Why& why, bool coloured)
 
 report::JsonObject why_json(const match::PairList& list, const Why& why) {
   report::JsonArray pairs;
-  for (const Pair& pair : why.pairs) {
+  for (size_t i = 0; i < why.pairs.size(); ++i) {
+    const Pair& pair = why.pairs[i];
     report::JsonObject each;
     each.set("token", pair.token)
         .set("data_id", tables::data_id(pair.subject))
@@ -147,6 +214,7 @@ report::JsonObject why_json(const match::PairList& list, const Why& why) {
         .set("transform", transform_text(pair))
         .set("pairing", pair.complete() ? match::word(pair.certainty) : "")
         .set("reason", pair.complete() ? pair.why : pair.alone);
+    if (pair.origin.is_known) each.set("computed_from", origin_json(pair.origin, why.sources[i]));
     pairs.emplace_back(std::move(each));
   }
   report::JsonArray weighed;
@@ -168,14 +236,12 @@ report::JsonObject why_json(const match::PairList& list, const Why& why) {
           .set("allowed", partner.is_allowed);
       partners.emplace_back(std::move(each));
     }
-    report::JsonArray places;
-    for (const std::string& place : tensor.places) places.emplace_back(place);
     report::JsonObject each;
     each.set("side", tensor.is_golden ? "golden" : "my")
         .set("operation", tensor.operation)
         .set("tensor", tensor.tensor)
         .set("type", tensor.type)
-        .set("places", std::move(places))
+        .set("places", names_json(tensor.places))
         .set("partners", std::move(partners));
     weighed.emplace_back(std::move(each));
   }

@@ -15,6 +15,7 @@ namespace ait::summary {
 struct Why {
   std::string operation;
   std::vector<match::Pair> pairs;  // those that it is in, of the first token that has it
+  std::vector<std::vector<std::string>> sources;  // of each pair, the rows it is computed from
 };
 
 // Nothing where no row is about such an operation.

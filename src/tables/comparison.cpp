@@ -1,6 +1,8 @@
 #include "tables/comparison.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "report/number.h"
 
@@ -8,10 +10,12 @@ namespace ait::tables {
 namespace {
 
 using capture::TensorRecord;
+using compare::Judgement;
 using compare::metrics_of;
 using compare::Row;
 using compare::Side;
 using metrics::Comparison;
+using metrics::ErrorProfile;
 using metrics::RowFinding;
 using report::Cell;
 using report::NumberStyle;
@@ -68,6 +72,25 @@ template <auto get>
 Cell of_rows(const Row& row) {
   const Comparison* comparison = metrics_of(row);
   return comparison != nullptr && comparison->row ? Cell(get(*comparison->row)) : Cell();
+}
+
+template <auto get>
+Cell of_profile(const Row& row) {
+  return row.comparison && row.comparison->profile ? Cell(get(*row.comparison->profile)) : Cell();
+}
+
+template <auto get>
+Cell of_judgement(const Row& row) {
+  return row.judgement ? Cell(get(*row.judgement)) : Cell();
+}
+
+// How many times larger my values could be before the largest of them exceeds a type's limit.
+template <double limit>
+Cell headroom(const Row& row) {
+  const auto& statistics = row.actual.statistics;
+  if (!statistics || statistics->elements == 0) return Cell();
+  const double largest = std::max(std::fabs(statistics->minimum), std::fabs(statistics->maximum));
+  return largest > 0 ? Cell(limit / largest) : Cell();
 }
 
 bool is_integer(const Side& side) {
@@ -171,6 +194,15 @@ constexpr auto kColumns = std::to_array<ComparisonColumn>({
     {"my_transform", kOrigin, [](const Row& r) { return Cell(r.actual.transform.text()); }},
     {"pairing", kOrigin, [](const Row& r) { return Cell(certainty_text(r)); }},
     {"pairing_reason", kOrigin, [](const Row& r) { return Cell(r.certainty_reason); }},
+    {"verdict", kOrigin, of_judgement<[](const Judgement& j) { return word(j.verdict); }>},
+    {"verdict_error", kOrigin, of_judgement<[](const Judgement& j) { return j.error; }>},
+    {"verdict_expected", kOrigin, of_judgement<[](const Judgement& j) { return j.expected; }>},
+    {"verdict_reason", kOrigin, of_judgement<[](const Judgement& j) { return j.reason; }>},
+    {"my_headroom_fp16", kExtended, headroom<65504.0>},
+    {"my_headroom_bf16", kExtended, headroom<0x1.fep127>},
+    {"my_headroom_fp8", kExtended, headroom<448.0>},
+    {"my_saturated", kExtended, of_profile<[](const ErrorProfile& p) { return p.saturated; }>},
+    {"my_flushed_to_zero", kExtended, of_profile<[](const ErrorProfile& p) { return p.flushed; }>},
 });
 
 }  // namespace

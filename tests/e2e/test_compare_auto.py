@@ -166,8 +166,7 @@ def test_json_has_coverage_and_tokens(ait, plain, tmp_path):
 def test_the_first_jump_of_the_error_is_pointed_out(ait, tmp_path):
     case = Case(tmp_path, layers=3, steps=0, fault=(1, "attention", lambda tensor: tensor * 1.2))
     done, _ = case.compare(ait)
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("The error jumps first at")]
-    assert "3_Prefill_layer/1_Attention/4_SelfAttentionOperation/outtensor0" in line
+    assert done.stdout.startswith("Fault: token 0, 3_Prefill_layer/1_Attention/4_SelfAttentionOperation (layer 1)\n")
     (following,) = [line for line in done.stdout.splitlines() if line.startswith("Next: ")]
     assert following.startswith("Next: look at where the error begins with: ait show ")
     assert following.endswith("3_Prefill_layer/1_Attention/4_SelfAttentionOperation/after/outtensor0.bin")
@@ -184,9 +183,10 @@ def test_the_error_begins_where_nan_stands_on_one_side_only(ait, tmp_path):
 
     case = Case(tmp_path, layers=3, steps=0, fault=(1, "attention", spoil))
     done, _ = case.compare(ait)
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("The error jumps first at")]
-    assert "3_Prefill_layer/1_Attention/4_SelfAttentionOperation/outtensor0: " in line
-    assert line.endswith("NaN or infinities on one side only (golden: 0, my side: 9)")
+    head, line = done.stdout.splitlines()[:2]
+    assert head == "Broken: token 0, 3_Prefill_layer/1_Attention/4_SelfAttentionOperation (layer 1)"
+    assert line.strip().startswith("3_Prefill_layer/1_Attention/4_SelfAttentionOperation/outtensor0: ")
+    assert "NaN or infinities stand on one side only (golden: 0, my side: 9)" in line
 
 
 def test_either_side_may_be_torch(ait, plain, tmp_path):

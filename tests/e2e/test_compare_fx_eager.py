@@ -120,4 +120,4 @@ def test_a_wrong_node_is_the_first_that_differs(ait, tmp_path, runs):
         if row["golden_data_path"] and row["my_data_path"] and float(row["max_absolute_error"]) > 1e-3
     ]
     assert differ == [("2", "root.model.layers.0.mlp.gate_proj")]
-    assert "The error jumps first at token 2" in done.stdout
+    assert "Fault: token 2, " in done.stdout

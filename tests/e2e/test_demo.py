@@ -7,9 +7,9 @@ def test_the_demo_ends_at_the_planted_fault(ait, tmp_path):
     folder = tmp_path / "demo"
     process = ait("demo", "-o", str(folder))
     assert process.returncode == 0, process.stderr
-    jumps = [line for line in process.stdout.splitlines() if line.startswith("The error jumps first at ")]
+    jumps = [line for line in process.stdout.splitlines() if line.startswith("Fault: ")]
     assert len(jumps) == 1
-    assert "token 0, 4_Prefill_layer/0_RmsNormOperation/" in jumps[0]
+    assert "token 0, 4_Prefill_layer/0_RmsNormOperation (layer 2)" in jumps[0]
     for side in ("golden", "my"):
         assert json.loads((folder / side / "ait_dump/manifest.json").read_text())["complete"]
     assert len(list((folder / "report").glob("*.csv"))) == 1

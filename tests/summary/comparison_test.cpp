@@ -95,22 +95,19 @@ TEST(ComparisonSummary, NanOnOneSideIsWorseThanAnyDistance) {
                               "broken (golden: 0, my side: 3)\n"));
   const std::string worst = text.substr(text.find("The worst"));
   EXPECT_LT(worst.find("broken"), worst.find("far"));
-  EXPECT_THAT(summary.next_step(false, "r.csv"),
+  EXPECT_THAT(summary.next_step({}, "r.csv"),
               EndsWith("look at the worst one with: ait show my/broken.bin\n"));
 }
 
-TEST(ComparisonSummary, NextIsWhereTheErrorBeginsIfRowsAreInOrder) {
+TEST(ComparisonSummary, NextIsWhereTheErrorBeginsIfThatWasFound) {
   ComparisonSummary summary;
-  EXPECT_EQ(summary.next_step(true, "out/r.csv"), "Next: open out/r.csv\n");
-  EXPECT_EQ(report::cell_text(summary.jump_json()), "");
+  EXPECT_EQ(summary.next_step({}, "out/r.csv"), "Next: open out/r.csv\n");
   summary.add(measured("first", 1e-4));
-  summary.add(measured("jump", 0.2));
   summary.add(measured("worst", 0.9));
-  EXPECT_THAT(summary.jump_text(), HasSubstr("The error jumps first at token 0, jump: "
-                                             "relative_euclidean_distance 0.2, at most 0.0001"));
-  EXPECT_THAT(summary.next_step(true, "r.csv"), EndsWith("ait show my/jump.bin\n"));
-  EXPECT_THAT(summary.next_step(false, "r.csv"), EndsWith("ait show my/worst.bin\n"));
-  EXPECT_EQ(report::cell_text(summary.jump_json()), "jump");
+  locate::Finding finding;
+  finding.row = measured("begins", 0.2);
+  EXPECT_THAT(summary.next_step({finding}, "r.csv"), EndsWith("ait show my/begins.bin\n"));
+  EXPECT_THAT(summary.next_step({}, "r.csv"), EndsWith("ait show my/worst.bin\n"));
 }
 
 TEST(ComparisonSummary, WhatWasComparedByStatisticsIsCountedApart) {

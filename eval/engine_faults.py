@@ -1,0 +1,129 @@
+"""The faults that the embedded acceleration library has a switch for, against torch and against the library itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pathlib
+import random
+
+from engine_runs import draw_engine_model, find_operation, operation_name, read_output
+from faults import LARGEST_RATIO, SMALLEST_RATIO, SMALLEST_RATIO_WITH_NOISE, distance
+from models import UNIT_ROUNDOFF
+from runs import record_torch
+
+
+@dataclasses.dataclass(frozen=True)
+class Switch:
+    cause: set[str]
+    operations: tuple[tuple[str, int], ...]  # type and index: where it can be planted
+    size: float | None = None  # to begin with
+    decode_only: bool = False  # it shows in a decoded word alone
+    prompt_only: bool = False
+    last_row: bool = False  # nothing but the last row is damaged
+    between: bool = False  # torch has no such operation: it shows in the attention around it
+    overflows: bool = False  # its size is drawn so that some values become infinite
+
+
+_LINEAR = tuple(("Linear", index) for index in range(7))
+_NORM = (("RmsNorm", 0), ("RmsNorm", 1))
+
+KINDS = {
+    "engine-epsilon": Switch({"epsilon"}, _NORM, 0.01),
+    "engine-overflow": Switch({"overflow"}, _LINEAR, 1.0, overflows=True),
+    "engine-row": Switch({"one-row"}, _LINEAR, 0.5, prompt_only=True, last_row=True),
+    "engine-scale": Switch({"scale"}, (*_LINEAR, ("Activation", 0), ("SelfAttention", 0)), 0.1),
+    "engine-rope-pairing": Switch({"rope-pairing"}, (("Rope", 0),), between=True),
+    "engine-residual": Switch({"missing-residual"}, (("Elewise", 0), ("Elewise", 2))),
+    "engine-head-mapping": Switch({"heads-order", "permuted-axes"}, (("Linear", 1),)),
+    "engine-position": Switch({"position"}, (("Rope", 0),), between=True, decode_only=True),
+}
+
+
+@dataclasses.dataclass
+class EngineCase:
+    golden: pathlib.Path
+    mine: pathlib.Path
+    noise: pathlib.Path | None
+    operations: set[str]
+    causes: set[str]
+    ratio: float
+    description: str
+
+
+def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: bool) -> EngineCase | None:
+    """None where what was drawn has no fault that is large enough; `folder` is to be emptied then."""
+    switch = KINDS[name]
+    steps = 2 if switch.decode_only else rng.choice((0, 1, 2))
+    model = draw_engine_model(rng, folder, steps)
+    layer = rng.randrange(model.shape.layers)
+    token = rng.randint(1, steps) if switch.decode_only else 0 if switch.prompt_only else rng.randint(0, steps)
+    kind, index = rng.choice(switch.operations)
+    if kind == "SelfAttention" and token:
+        kind = "PagedAttention"
+    my_type = rng.choice(("fp16", "bf16", "fp32", "fp16"))
+    against_torch = rng.random() < 0.5
+    golden_type = rng.choice(("fp32", "fp32", "fp16")) if my_type != "fp32" else "fp32"
+    processes = ("--tp", "2") if rng.random() < 0.25 else ()
+
+    # Sizes are measured against the library's own run in float32, which has every operation that the fault is in.
+    exact = model.record(folder / "exact", "fp32", *processes)
+    healthy = model.record(folder / "healthy", my_type, *processes)
+    seen_in = ("PagedAttention" if token else "SelfAttention", 0) if switch.between and against_torch else (kind, index)
+    part = (lambda y: y[-1]) if switch.last_row else None
+    output = lambda dump: read_output(find_operation(dump, token, layer, *seen_in))
+    expected = output(exact)
+    noise = max(distance(output(healthy), expected, part), UNIT_ROUNDOFF[my_type])
+
+    def plant(size: float | None) -> tuple[pathlib.Path, float]:
+        fault = _fault_words(name, layer, token, kind, index, size)
+        mine = model.record(folder / "mine" / f"{size}", my_type, "--fault", fault, *processes)
+        return mine, distance(output(mine), expected, part) / noise
+
+    smallest = SMALLEST_RATIO_WITH_NOISE if with_noise else SMALLEST_RATIO
+    if switch.overflows:
+        mine, ratio = plant(rng.choice((1.2, 2.0, 10.0)) * 65504 / float(expected.abs().max()))
+        ratio = math.inf  # of values that are not finite
+    else:
+        mine, ratio = plant(switch.size)
+    if switch.size is not None and 0 < ratio < math.inf:
+        largest = 30 if with_noise else LARGEST_RATIO
+        target = 1.2 * smallest * math.exp(rng.random() * math.log(largest / smallest))
+        mine, ratio = plant(switch.size * target / ratio)
+    if not ratio >= smallest:
+        return None
+    if against_torch:
+        golden = record_torch(model.copy(golden_type), folder / "golden", model.words)
+    else:
+        golden = model.record(folder / "golden", golden_type)
+    operations = _names(find_operation(mine, token, layer, kind, index), switch, against_torch)
+    rounds = "the prompt" if token == 0 else f"round {token}"
+    golden_name = "torch" if against_torch else "the engine"
+    description = f"{model.shape}, {golden_name} in {golden_type} against the engine in {my_type}"
+    description += f"{' on two processes' if processes else ''}, layer {layer}, {rounds}"
+    third = model.record(folder / "noise", my_type) if with_noise else None
+    return EngineCase(golden, mine, third, operations, switch.cause, ratio, description)
+
+
+def _fault_words(name: str, layer: int, token: int, kind: str, index: int, size: float | None) -> str:
+    """As `--fault` takes it."""
+    fault = name.removeprefix("engine-")
+    words = [f"layer={layer}", f"round={token}"]
+    if size is not None:
+        words += [f"size={size:.9g}", f"op={kind}", f"index={index}"]
+    elif fault == "residual":
+        words.append(f"index={index // 2}")  # the product of gate and up is between the two sums
+    return f"{fault}@{','.join(words)}"
+
+
+def _names(folder: pathlib.Path, switch: Switch, against_torch: bool) -> set[str]:
+    """With its kernel, the operations around it that return the very same tensor, and where torch shows it first."""
+    operation = operation_name(folder)
+    layer, *rest = operation.split("/")
+    names = {operation, *(f"{operation}/{each.name}" for each in folder.glob("*Kernel"))}
+    if rest == ["5_ElewiseOperation"]:
+        names.add(layer)
+    if switch.between and against_torch:
+        attention = f"{layer}/{rest[0]}"
+        names |= {attention, f"{attention}/5_SelfAttentionOperation", f"{attention}/5_PagedAttentionOperation"}
+    return names

@@ -1,0 +1,72 @@
+// What a healthy value may be off by: the error model. docs/locate.md explains it.
+//
+//   const Expectations expectations(values, noise, memory);
+//   if (values[i].errors[k] > expectations.at(i).limit(k)) …      // more than noise
+//
+// A value is off by what went into it, times a gain, and by the rounding of its own operation, the
+// floor. Where the same operation of other layers was recorded, its gain is theirs; otherwise it is
+// what operations of its kind have. Where a third run shows what noise is, both are measured.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "locate/value.h"
+
+namespace ait::locate {
+
+// Errors of a run that is healthy by definition, against the same golden: a repeat, golden in
+// another precision, or golden with its inputs moved by a rounding unit.
+class NoiseRun {
+ public:
+  void add(const compare::Row& row);
+  bool is_empty() const { return errors_.empty(); }
+  size_t size() const { return errors_.size(); }
+
+  struct Measured {
+    Errors errors{};
+    double unit = 0;
+  };
+  // Of the same golden tensor; nothing where the noise run has none.
+  std::optional<Measured> of(const compare::Row& row) const;
+
+ private:
+  std::unordered_map<uint64_t, Measured> errors_;  // by golden's files and columns
+};
+
+// Where an expectation comes from.
+enum class Basis : uint8_t {
+  kKind,      // the types of both sides, and what operations of its kind do to errors
+  kPeers,     // what the same operation does in other layers
+  kNoiseRun,  // what was measured of a noise run
+  kBefore,    // its inputs are not known: the largest error before it
+};
+
+struct Expected {
+  Errors errors{};    // of a healthy value
+  Errors limits{};    // above which it is a fault
+  double factor = 1;  // by which these are larger at least
+  Basis basis = Basis::kKind;
+  double input = 0;  // the largest error of what went into it
+  double gain = 1;   // by which that grows in a healthy operation
+  double floor = 0;  // the error of the operation's own rounding
+  size_t peers = 0;
+
+  // How far above the limit the errors are: a fault from 1 on.
+  double excess(const Errors& errors, size_t* measure = nullptr) const;
+  std::string basis_text() const;  // "3 other layers"
+};
+
+// Input errors of a value in the tokens before, by Value::id: what attention finds in its cache.
+using InputMemory = std::unordered_map<uint64_t, Errors>;
+
+// Of all values of a token. `noise` has an entry for each value, or none at all.
+std::vector<Expected> expect(const std::vector<Value>& values,
+                             const std::vector<std::optional<NoiseRun::Measured>>& noise,
+                             InputMemory& memory);
+
+}  // namespace ait::locate
