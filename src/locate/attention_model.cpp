@@ -243,19 +243,25 @@ bool Attention::row(const AttentionModel& model, SideOf side, size_t sequence, s
   if (model.mask == Mask::kCausal) end = self + 1;
   if (model.mask == Mask::kWithoutSelf) end = self;
   if (model.mask == Mask::kWithNext) end = std::min(all, self + 2);
-  const size_t begin =
-      std::max(model.skipped_keys, model.cache == Cache::kWithoutEarlier ? earlier : 0);
+  size_t begin = std::max(model.skipped_keys, model.skips_earlier ? earlier : 0);
+  if (model.window > 0 && self + 1 > model.window) begin = std::max(begin, self + 1 - model.window);
   cost_ += 2 * size * (end - std::min(begin, end));
   std::vector<std::pair<double, size_t>> scores;
+  double zeros = 0;  // keys of zeros, whose score is 0 and whose value adds nothing
   double largest = -std::numeric_limits<double>::infinity();
   Values k(size);
   for (size_t t = begin; t < end; ++t) {
     if (model.mask_padding && is_padding(sequence, t, earlier)) continue;
-    // A cache that was not written yet holds the token before in the place of this one.
-    const size_t from = model.cache == Cache::kLastIsOld && t == self && t > 0 ? t - 1 : t;
+    const bool is_stale = model.stale != Stale::kNone && t + model.stale_back == self && t > 0;
+    const size_t from = is_stale && model.stale == Stale::kOld ? t - 1 : t;
+    if (is_stale && model.stale == Stale::kZero) {
+      zeros = 1;
+      largest = std::max(largest, 0.0);
+      continue;
+    }
     std::copy_n(keys.begin() + static_cast<std::ptrdiff_t>(from * size), size, k.begin());
     if (turns && model.turn_k)
-      turn(model, *angles, from, t >= earlier ? model.shift_all : 0, k.data());
+      turn(model, *angles, from, from >= earlier ? model.shift_all : 0, k.data());
     double score = 0;
     for (size_t d = 0; d < size; ++d) score += q[d] * k[d];
     scores.emplace_back(score * model.scale, from);
@@ -263,7 +269,7 @@ bool Attention::row(const AttentionModel& model, SideOf side, size_t sequence, s
   }
   if (scores.empty()) return false;
   std::fill_n(out, size, 0.0);
-  double total = 0;
+  double total = zeros > 0 ? std::exp(-largest) : 0;
   for (const auto& [score, t] : scores) {
     const double weight = std::exp(score - largest);
     total += weight;

@@ -81,7 +81,8 @@ enum class Mapping : uint8_t {
   kTiled,
   kNext
 };  // from heads of queries to those of keys
-enum class Cache : uint8_t { kWhole, kWithoutEarlier, kLastIsOld };
+// What a place of the cache holds that was not written in time: the token before, or nothing.
+enum class Stale : uint8_t { kNone, kOld, kZero };
 
 struct AttentionModel {
   size_t heads = 0;
@@ -98,7 +99,10 @@ struct AttentionModel {
   bool mask_padding = true;
   size_t skipped_keys = 0;  // the first ones are left out
   Mapping mapping = Mapping::kInterleaved;
-  Cache cache = Cache::kWhole;
+  bool skips_earlier = false;  // tokens of earlier calls are left out
+  size_t window = 0;           // only so many keys are seen; 0: all
+  Stale stale = Stale::kNone;
+  size_t stale_back = 0;  // which place, counted back from the token itself
 };
 
 // The rotations of all tokens: from tables that were recorded, or by the usual formula.

@@ -15,6 +15,7 @@ constexpr auto kFamilies = std::to_array<void (*)(const Evidence&, Candidates&)>
     norm_causes,
     activation_causes,
     arithmetic_causes,
+    linear_causes,
     layout_causes,
     precision_causes,
     region_causes,

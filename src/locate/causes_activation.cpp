@@ -179,8 +179,18 @@ void activation_causes(const Evidence& evidence, Candidates& out) {
   const Search search(evidence);
   if (!search.is_possible()) return;
   const Search::Found sound = search.best(true);
-  if (!evidence.is_model(sound.residual)) return;
   const Search::Found mine = search.best(false);
+  if (!evidence.is_model(sound.residual)) {
+    // Mine is the activation of what went into it, and golden's is that of something else.
+    const Fit fit{evidence.error(), mine.residual};
+    if (kind == OpKind::kActivation && mine.form.function != kIdentity && evidence.explains(fit))
+      evidence.add(
+          out, Proof::kModel, "fused-order",
+          fmt::format("taking {} of {}, as where gate and up are exchanged",
+                      kFunctions[mine.form.function].name, search.name(mine.form.argument)),
+          fit);
+    return;
+  }
   const Fit fit{search.residual_of(sound.form, false), mine.residual};
   if (!evidence.explains(fit)) return;
   const Form& was = sound.form;

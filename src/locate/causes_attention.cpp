@@ -307,7 +307,7 @@ void Study::try_mistakes(Candidates& out) {
       {std::sqrt(size), "multiplying the scores by the sqrt of the head size"}};
   for (const auto& [scale, what] : scales)
     if (std::abs(scale / model.scale - 1) > 1e-6)
-      add("softmax-scale", what, [&](AttentionModel& m) { m.scale = scale; });
+      add("scale", what, [&](AttentionModel& m) { m.scale = scale; });
   if (attention_->has_angles() && model.turn != Turn::kNone) {
     add("rope-pairing",
         model.turn == Turn::kHalves
@@ -329,6 +329,12 @@ void Study::try_mistakes(Candidates& out) {
   add("masked-region", "letting tokens see the next one",
       [](AttentionModel& m) { m.mask = Mask::kWithNext; });
   const bool caches = model.k.table->all() > form_.tokens;
+  for (const size_t window : {1, 2, 3, 4, 8, 16, 32})
+    if (window < keys)
+      add("masked-region",
+          fmt::format("letting tokens see only the last {}",
+                      window == 1 ? "one" : fmt::format("{}", window)),
+          [&](AttentionModel& m) { m.window = window; });
   add(caches ? "stale-cache" : "masked-region", "hiding each token from itself",
       [](AttentionModel& m) { m.mask = Mask::kWithoutSelf; });
   for (const size_t skipped : {1, 2, 3, 4, 8, 16})
@@ -348,9 +354,20 @@ void Study::try_mistakes(Candidates& out) {
         [](AttentionModel& m) { m.mapping = Mapping::kNext; });
   if (caches) {
     add("stale-cache", "leaving out the tokens of earlier calls",
-        [](AttentionModel& m) { m.cache = Cache::kWithoutEarlier; });
-    add("stale-cache", "reading the token before from the cache in the place of this one",
-        [](AttentionModel& m) { m.cache = Cache::kLastIsOld; });
+        [](AttentionModel& m) { m.skips_earlier = true; });
+    for (const size_t back : {0, 1, 2, 3}) {
+      if (back + 1 >= keys) continue;
+      const std::string slot =
+          back == 0 ? "its own place" : fmt::format("the place of the token {} before", back);
+      for (const Stale stale : {Stale::kOld, Stale::kZero})
+        add("stale-cache",
+            fmt::format("reading {} from {} of the cache",
+                        stale == Stale::kOld ? "the token before" : "zeros", slot),
+            [&](AttentionModel& m) {
+              m.stale = stale;
+              m.stale_back = back;
+            });
+    }
   }
   add("fused-order", "exchanging keys and values", [](AttentionModel& m) { std::swap(m.k, m.v); });
   if (model.kv_heads == model.heads) {

@@ -13,7 +13,8 @@ namespace {
 constexpr size_t kLargestHead = 256;
 constexpr size_t kSmallestHead = 4;
 constexpr size_t kMostExperts = 512;
-constexpr size_t kMostChosen = 8;  // experts for a token
+constexpr size_t kMostChosen = 8;      // experts for a token
+constexpr size_t kMostExchanged = 64;  // experts of which all pairs are tried
 
 void add_place(const Evidence& evidence, Candidates& out, const char* name,
                const std::string& part) {
@@ -27,39 +28,69 @@ void add_place(const Evidence& evidence, Candidates& out, const char* name,
   out.push_back(std::move(candidate));
 }
 
-// The rows that are hit are those of one expert: the k largest of an input's row choose it, and of
-// no other row.
-std::optional<std::string> expert_of(const Evidence& evidence) {
+// For each row that was looked at, the experts that an input chooses: it names them, or they are the
+// largest `chosen` of its scores.
+std::vector<std::vector<size_t>> choices(const Evidence& evidence, const CauseInput& input,
+                                         size_t chosen) {
+  const size_t columns = input.golden.elements() / evidence.row_count();
+  const bool are_names = info(input.golden.dtype()).kind == DTypeKind::kInteger;
+  std::vector<std::vector<size_t>> out;
+  std::vector<double> row(columns);
+  std::vector<size_t> order(columns);
+  for (const size_t at : evidence.region().seen) {
+    metrics::read_elements(input.golden.view(), at * columns, columns, row);
+    out.emplace_back();
+    if (are_names) {
+      for (size_t k = 0; k < columns; ++k)
+        if (row[k] >= 0 && row[k] < static_cast<double>(kMostExperts))
+          out.back().push_back(static_cast<size_t>(row[k]));
+      continue;
+    }
+    std::iota(order.begin(), order.end(), size_t{0});
+    const auto last = order.begin() + static_cast<std::ptrdiff_t>(std::min(chosen, columns));
+    std::ranges::partial_sort(order, last, std::greater(), [&](size_t e) { return row[e]; });
+    out.back().assign(order.begin(), last);
+  }
+  return out;
+}
+
+// The rows that are hit are those that choose one expert, or one of two that were exchanged.
+std::optional<std::string> experts_of(const Evidence& evidence) {
   const Region& region = evidence.region();
   for (const CauseInput& input : evidence.fault().inputs) {
-    const size_t experts = input.golden.elements() / evidence.row_count();
-    if (experts * evidence.row_count() != input.golden.elements()) continue;
-    if (experts < 2 || experts > kMostExperts || experts >= evidence.columns()) continue;
-    // For each expert and k: how many rows choose it, and how many of these are hit.
-    std::vector<size_t> chosen(experts * kMostChosen);
-    std::vector<size_t> hit(experts * kMostChosen);
-    std::vector<double> row(experts);
-    std::vector<size_t> order(experts);
-    for (const size_t at : region.seen) {
-      metrics::read_elements(input.golden.view(), at * experts, experts, row);
-      std::iota(order.begin(), order.end(), size_t{0});
-      const size_t most = std::min(kMostChosen, experts);
-      std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(most),
-                                std::greater(), [&](size_t e) { return row[e]; });
-      const bool is_hit = std::ranges::binary_search(region.rows, at);
-      for (size_t k = 0; k < most; ++k)
-        for (size_t n = k; n < most; ++n) {
-          ++chosen[order[k] * kMostChosen + n];
-          hit[order[k] * kMostChosen + n] += is_hit ? 1 : 0;
+    if (!is_real(input.golden.dtype())) continue;
+    const size_t columns = input.golden.elements() / evidence.row_count();
+    if (columns == 0 || columns * evidence.row_count() != input.golden.elements()) continue;
+    if (columns > kMostExperts || columns >= evidence.columns()) continue;
+    const bool are_names = info(input.golden.dtype()).kind == DTypeKind::kInteger;
+    if (!are_names && columns < 3) continue;
+    for (size_t chosen = 1; chosen <= (are_names ? 1 : std::min(kMostChosen, columns - 1));
+         ++chosen) {
+      const auto of_rows = choices(evidence, input, chosen);
+      size_t experts = 0;
+      for (const auto& row : of_rows)
+        for (const size_t expert : row) experts = std::max(experts, expert + 1);
+      const auto are_hit = [&](size_t a, size_t b) {
+        size_t hits = 0;
+        for (size_t k = 0; k < of_rows.size(); ++k) {
+          const bool is_chosen =
+              std::ranges::any_of(of_rows[k], [&](size_t e) { return e == a || e == b; });
+          const bool is_hit = std::ranges::binary_search(region.rows, region.seen[k]);
+          if (is_chosen != is_hit) return false;
+          hits += is_hit ? 1 : 0;
         }
+        return hits > 0;
+      };
+      for (size_t a = 0; a < experts; ++a)
+        if (are_hit(a, a))
+          return fmt::format("what expert {} gives to its {} rows", a, region.rows.size());
+      if (experts > kMostExchanged || region.rows.size() < 3) continue;
+      for (size_t a = 0; a < experts; ++a)
+        for (size_t b = a + 1; b < experts; ++b)
+          if (are_hit(a, b))
+            return fmt::format("what experts {} and {} give to their {} rows", a, b,
+                               region.rows.size());
     }
-    for (size_t k = 0; k < kMostChosen; ++k)
-      for (size_t e = 0; e < experts; ++e) {
-        const size_t place = e * kMostChosen + k;
-        if (hit[place] == region.rows.size() && chosen[place] == hit[place])
-          return fmt::format("the {} {} that choose expert {}", hit[place],
-                             hit[place] == 1 ? "row" : "rows", e);
-      }
   }
   return std::nullopt;
 }
@@ -85,9 +116,7 @@ std::optional<std::pair<size_t, size_t>> common_index(const Evidence& evidence) 
 void row_places(const Evidence& evidence, Candidates& out) {
   const std::vector<size_t>& rows = evidence.region().rows;
   const size_t rank = evidence.fault().golden.shape().size();
-  // One row is chosen by its first expert, whichever that is.
-  if (rows.size() > 1)
-    if (const auto expert = expert_of(evidence)) add_place(evidence, out, "one-expert", *expert);
+  if (const auto experts = experts_of(evidence)) add_place(evidence, out, "one-expert", *experts);
   if (rows.size() == 1) return add_place(evidence, out, "one-row", fmt::format("row {}", rows[0]));
   if (const auto found = common_index(evidence); found && rank >= 3) {
     const auto [axis, index] = *found;
@@ -106,6 +135,15 @@ void row_places(const Evidence& evidence, Candidates& out) {
               fmt::format("{} of {} rows", rows.size(), evidence.region().seen.size()));
 }
 
+// My value is the same in all rows where it is hit, and golden's is not.
+bool is_constant(const Evidence& evidence) {
+  if (evidence.sample().size() < 2) return false;
+  const Fit mine = evidence.fit([&](size_t, size_t c) { return evidence.actual()[0][c]; });
+  const double golden =
+      evidence.model_error([&](size_t, size_t c) { return evidence.golden()[0][c]; });
+  return mine.residual <= 0.125 * golden && evidence.explains(mine);
+}
+
 void column_places(const Evidence& evidence, Candidates& out) {
   const std::vector<size_t>& columns = evidence.region().columns;
   const size_t all = evidence.columns();
@@ -113,7 +151,12 @@ void column_places(const Evidence& evidence, Candidates& out) {
     return add_place(evidence, out, "one-channel", fmt::format("column {}", columns[0]));
   const size_t first = columns.front();
   const size_t last = columns.back();
-  if (last - first + 1 != columns.size())
+  const bool is_stretch = last - first + 1 == columns.size();
+  if (is_stretch && columns.size() * 8 >= all && is_constant(evidence)) {
+    const Fit fit = evidence.fit([&](size_t, size_t c) { return evidence.actual()[0][c]; });
+    evidence.add(out, Proof::kRelation, "one-shard", "leaving nothing but a bias", fit);
+  }
+  if (!is_stretch)
     return add_place(evidence, out, "some-channels",
                      fmt::format("{} of {} columns", columns.size(), all));
   // The smallest aligned stretch that holds them, if it is about as large.

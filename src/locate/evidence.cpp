@@ -298,19 +298,21 @@ void Evidence::read_sources() {
   }
 }
 
-Rows Evidence::spread_rows(const Tensor& tensor) const {
-  constexpr size_t kSpread = size_t{1} << 15;
+std::vector<size_t> Evidence::spread_rows(size_t elements) const {
   constexpr size_t kMost = 64;
-  const size_t columns = tensor.elements() / row_count_;
-  const size_t wanted = std::min(
-      {row_count_, kMost, std::max(2 * kFewestRows, kSpread / std::max<size_t>(columns, 1))});
+  const size_t wanted =
+      std::min({row_count_, kMost, std::max(2 * kFewestRows, elements / columns_)});
   std::vector<size_t> rows;
   for (size_t i = 0; i < wanted; ++i) {
     const size_t row = i * row_count_ / wanted;
     if (row >= fault_->padding.size() || !fault_->padding[row]) rows.push_back(row);
   }
+  return rows;
+}
+
+Rows Evidence::rows_of(const Tensor& tensor, std::span<const size_t> rows) const {
   Rows out;
-  read_rows(tensor, rows, columns, out);
+  read_rows(tensor, rows, tensor.elements() / row_count_, out);
   for (double& value : out.values)
     if (!std::isfinite(value)) value = 0;
   return out;

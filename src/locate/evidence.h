@@ -98,9 +98,11 @@ class Evidence {
     return fit_of(golden_, golden_, prediction).residual;
   }
 
-  // Rows of a tensor that has those of the value, from all over it whether they are hit or not: for
-  // what is fitted to golden alone.
-  Rows spread_rows(const Tensor& tensor) const;
+  // Rows from all over the value, whether they are hit or not: for what is fitted to golden alone. At
+  // most as many as have so many elements.
+  std::vector<size_t> spread_rows(size_t elements) const;
+  // Rows of a tensor that has those of the value.
+  Rows rows_of(const Tensor& tensor, std::span<const size_t> rows) const;
 
   // The error falls so far that it is no accident.
   bool explains(const Fit& fit) const {

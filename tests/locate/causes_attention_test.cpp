@@ -34,6 +34,9 @@ struct Mistake {
   bool no_cache = false;
   bool swap_kv = false;
   int skip = 0;
+  size_t window = 0;
+  long stale = -1;      // this many places before the token itself
+  bool zero = false;    // holds zeros, or else the token before
   long only_head = -1;  // the only one with the mistake
 };
 
@@ -89,7 +92,18 @@ Numbers attention(const Case& of, const Numbers& q, const Numbers& k, const Numb
           first = 0;
           end = std::max<size_t>(end, 1);
         }
-        for (size_t s = first; s < end; ++s) {
+        if (mistake.window > 0 && t + 1 > mistake.window)
+          first = std::max(first, t + 1 - mistake.window);
+        const auto source = [&](size_t at) {
+          return mistake.stale >= 0 && at + static_cast<size_t>(mistake.stale) == t ? at - 1 : at;
+        };
+        for (size_t slot = first; slot < end; ++slot) {
+          const size_t s = source(slot);
+          if (s != slot && mistake.zero) {
+            weights.push_back(1);
+            total += 1;
+            continue;
+          }
           const double* key = key_of(mistake.swap_kv ? v : k, s);
           const Numbers tk =
               rope ? turned(key, of.size,
@@ -104,7 +118,8 @@ Numbers attention(const Case& of, const Numbers& q, const Numbers& k, const Numb
         for (size_t d = 0; d < of.size; ++d) {
           double sum = 0;
           for (size_t s = first; s < end; ++s)
-            sum += weights[s - first] * key_of(mistake.swap_kv ? k : v, s)[d];
+            if (source(s) == s || !mistake.zero)
+              sum += weights[s - first] * key_of(mistake.swap_kv ? k : v, source(s))[d];
           out.push_back(sum / total);
         }
       }
@@ -226,8 +241,8 @@ TEST(AttentionCauses, FindWhatIsWrongInAPrompt) {
         const Case of = random_case(planter);
         const double root = std::sqrt(static_cast<double>(of.size));
         const Mistake mistakes[] = {
-            {.name = "softmax-scale", .scale = 1},
-            {.name = "softmax-scale", .scale = 1 / root / root},
+            {.name = "scale", .scale = 1},
+            {.name = "scale", .scale = 1 / root / root},
             {.name = "rope-pairing", .other_pairs = true},
             {.name = "missing-rope", .no_rope = true},
             {.name = "position", .shift = 1},
@@ -239,11 +254,12 @@ TEST(AttentionCauses, FindWhatIsWrongInAPrompt) {
             {.name = "heads-order", .rolled = true},
             {.name = "fused-order", .swap_kv = true},
             {.name = "masked-region", .skip = 1},
+            {.name = "masked-region", .window = 3},
         };
         Options options;
         options.tables = planter.between(0, 2) != 0;
         options.names = planter.between(0, 1) == 0;
-        return plant(planter, golden, actual, of, mistakes[planter.between(0, 12)], options);
+        return plant(planter, golden, actual, of, mistakes[planter.between(0, 13)], options);
       },
       60);
 }
@@ -252,7 +268,7 @@ TEST(AttentionCauses, FindTheMistakeOfASingleHead) {
   for_each_planted(
       [](Planter& planter, RunType golden, RunType actual) {
         const Case of = random_case(planter);
-        Mistake mistakes[] = {{.name = "softmax-scale", .scale = 1},
+        Mistake mistakes[] = {{.name = "scale", .scale = 1},
                               {.name = "rope-pairing", .other_pairs = true},
                               {.name = "masked-region", .no_mask = true},
                               {.name = "position", .shift = 1}};
@@ -272,14 +288,18 @@ TEST(AttentionCauses, FindWhatIsWrongWithACache) {
         const Mistake mistakes[] = {
             {.name = "stale-cache", .no_self = true},
             {.name = "stale-cache", .no_cache = true},
+            {.name = "stale-cache", .stale = 0},
+            {.name = "stale-cache", .stale = 2},
+            {.name = "stale-cache", .stale = 0, .zero = true},
+            {.name = "stale-cache", .stale = 2, .zero = true},
             {.name = "position", .shift_new = 1},
             {.name = "position", .shift_new = -static_cast<int>(of.earlier)},
             {.name = "rope-pairing", .other_pairs = true},
-            {.name = "softmax-scale", .scale = 1},
+            {.name = "scale", .scale = 1},
         };
         Options options;
         options.tables = planter.between(0, 2) != 0;
-        return plant(planter, golden, actual, of, mistakes[planter.between(0, 5)], options);
+        return plant(planter, golden, actual, of, mistakes[planter.between(0, 9)], options);
       },
       30);
 }
@@ -293,7 +313,7 @@ TEST(AttentionCauses, FindWhatIsWrongWithFusedQueriesKeysAndValues) {
         of.heads = of.kv_heads = planter.among({2, 4});
         of.size = planter.among({16, 32});
         of.rope = false;
-        const Mistake mistakes[] = {{.name = "softmax-scale", .scale = 1},
+        const Mistake mistakes[] = {{.name = "scale", .scale = 1},
                                     {.name = "masked-region", .no_mask = true},
                                     {.name = "heads-order", .rolled = true},
                                     {.name = "fused-order", .swap_kv = true}};
