@@ -104,13 +104,15 @@ def _run_fault(outcome: Outcome, rng: random.Random, folder: pathlib.Path) -> No
             break
     else:
         raise RuntimeError(f"no setup of {ATTEMPTS} has a fault that is large enough")
-    outcome.description = setup.describe() + (", with a third run" if with_noise else "")
+    third = f"golden perturbed by {models.perturb}" if models.perturb else f"golden in {setup.my_type}"
+    outcome.description = setup.describe() + (f", with a third run, {third}" if with_noise else "")
     outcome.ratio = models.ratio
     golden = runs.record_torch(models.golden, folder / "golden", setup.words)
     mine = runs.record_torch(models.mine, folder / "mine", setup.words, models.clock)
     noise = None
     if models.noise is not None:
-        noise = runs.record_torch(models.noise, folder / "noise", setup.words)
+        options = {"perturb": models.perturb} if models.perturb else {}
+        noise = runs.record_torch(models.noise, folder / "noise", setup.words, **options)
     _judge_fault(outcome, fault.operations, fault.causes, runs.compare(golden, mine, noise, folder / "out"))
 
 

@@ -25,6 +25,7 @@ FLOAT32 = (("fp32", "fp32"),)
 
 SMALLEST_RATIO = 10  # of a fault's error to that of a healthy run
 SMALLEST_RATIO_WITH_NOISE = 3  # where a third run says what is healthy
+PERTURBED_SHARE = 0.4  # of third runs that are golden perturbed; the others are golden in my precision
 LARGEST_RATIO = 300  # of faults whose size is drawn
 
 
@@ -130,6 +131,7 @@ class Models:
     golden: torch.nn.Module
     mine: torch.nn.Module
     noise: torch.nn.Module | None
+    perturb: str | None  # how the noise run is made, where it is not golden in my precision
     clock: Clock
     ratio: float
 
@@ -178,8 +180,13 @@ def build(setup: Setup, fault: Fault) -> Models | None:
     expected = want(observe(golden, setup, fault.place))
     if not torch.isfinite(expected).all():
         return None
-    coarser = max(UNIT_ROUNDOFF[setup.golden_type], UNIT_ROUNDOFF[setup.my_type])
-    noise = max(distance(want(observe(healthy, setup, fault.place)), expected, fault.part), coarser)
+    coarser = UNIT_ROUNDOFF[_coarser(setup.golden_type, setup.my_type)]
+    found = want(observe(healthy, setup, fault.place))
+    noise = max(distance(found, expected, fault.part), coarser)
+    if setup.golden_type == setup.my_type == "fp32":
+        # Two runs that are the same to the bit would say that sums do not round.
+        exact = want(observe(clone(original, "fp64"), setup, fault.place))
+        noise = max(noise, distance(found, exact, fault.part))
 
     def planted(size: float) -> tuple[torch.nn.Module, Clock]:
         model, clock = clone(original, setup.my_type), Clock()
@@ -198,8 +205,17 @@ def build(setup: Setup, fault: Fault) -> Models | None:
     if not ratio >= smallest:
         return None
     mine, clock = planted(size)
-    third = clone(original, setup.my_type, setup.golden_attention) if setup.with_noise else None
-    return Models(golden, mine, third, clock, ratio)
+    if not setup.with_noise:
+        return Models(golden, mine, None, None, clock, ratio)
+    if setup.rng.random() < PERTURBED_SHARE:
+        third = clone(original, setup.golden_type, setup.golden_attention)
+        return Models(golden, mine, third, _coarser(setup.golden_type, setup.my_type), clock, ratio)
+    third = clone(original, setup.my_type, setup.golden_attention)
+    return Models(golden, mine, third, None, clock, ratio)
+
+
+def _coarser(*types: str) -> str:
+    return max(types, key=UNIT_ROUNDOFF.__getitem__)
 
 
 def _find_size(ratio_of: Callable[[float], float], sizes: tuple[float, float], smallest: float, rng) -> float:

@@ -21,11 +21,17 @@ LLAMA = AIT.with_name("ait-llama")
 
 
 def record_torch(
-    model: torch.nn.Module, folder: pathlib.Path, words: Words, clock: Clock | None = None, cached: bool = True
+    model: torch.nn.Module,
+    folder: pathlib.Path,
+    words: Words,
+    clock: Clock | None = None,
+    cached: bool = True,
+    **options: object,
 ) -> pathlib.Path:
+    """`options` are those of register_hook."""
     rounds = list(range(words.following.shape[1] + 1))
     with contextlib.redirect_stderr(io.StringIO()):  # where the files are is nothing new
-        with register_hook(model, DumpConfig(str(folder), token_range=rounds)):
+        with register_hook(model, DumpConfig(str(folder), token_range=rounds), **options):
             feed(model, words, clock, cached)
     return folder / "ait_dump"
 

@@ -61,6 +61,7 @@ class DumpConfig:
         self.dump_weight = dump_weight
         self.seed = seed
         self.class_names: Sequence[str] = ()  # how names of classes begin, where there are no classes at hand
+        self.perturb: str | float | None = None  # as register_hook was given it
         self._check()
 
     def _check(self) -> None:

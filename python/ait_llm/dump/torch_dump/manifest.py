@@ -12,6 +12,7 @@ import torch
 
 from ait_llm import _native
 from ait_llm.dump.torch_dump.dump_config import DumpConfig
+from ait_llm.dump.torch_dump.perturbation import Perturbation
 
 FILE = "manifest.json"
 FORMAT = 1
@@ -103,6 +104,7 @@ class Manifest:
         self.own_calls: list[str] = []  # modules whose class has a __call__ of its own
         self.errors = Reasons()
         self.replaced_by: str | None = None
+        self.perturbation: Perturbation | None = None
 
     def describe(self, device: str, tensors: _native.Account, others: _native.Account, ended: bool) -> dict[str, Any]:
         missing = self._what_is_missing(tensors, others)
@@ -134,6 +136,10 @@ class Manifest:
         }
         if self.replaced_by is not None:
             described["replaced_by"] = self.replaced_by
+        if self.perturbation is not None:
+            own = self.perturbation
+            numbers = {"unit": own.unit, "seed": own.seed, "outputs": own.outputs}
+            described["perturbed"] = {"by": self.config.perturb, **numbers}
         return described
 
     def _what_is_missing(self, tensors: _native.Account, others: _native.Account) -> list[str]:

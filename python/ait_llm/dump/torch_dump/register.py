@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,7 @@ def register_hook(
     hook_name: str = "dump_data",
     *,
     hook_type: str | None = None,
+    perturb: str | float | None = None,
 ) -> HookHandle:
     """Records what goes into and comes out of each module of `model`, as `config` says, from now on.
 
@@ -61,13 +63,19 @@ def register_hook(
     `hook_name` there is is "dump_data"; `hook_type` is another name of that parameter. Results of the model are the
     same to the bit with and without hooks. Whatever goes wrong while recording is a warning of the logger "ait_llm"
     and noted in manifest.json, never an exception.
+
+    `perturb` makes a run that shows how large noise is, for `ait llm compare --noise`: until the recording ends, what
+    each module without parts returns is off by up to one rounding unit of "bf16", "fp16" or "fp32", or by up to a
+    share from 0 to 1. The results of the model change, then. The seed is the one of `config`, or 0.
     """
-    fault = _fault(model, config, hook_name if hook_type is None else hook_type)
+    fault = _fault(model, config, hook_name if hook_type is None else hook_type, perturb)
     if fault is not None:
         _logger.error("register_hook: %s; nothing will be recorded", fault)
         return HookHandle()
     from ait_llm.dump.torch_dump import process, session
 
+    config = copy.copy(config)
+    config.perturb = perturb
     already = process.find(model, config)
     if already is not None:
         _logger.warning("dump_data has been register in model.")
@@ -75,8 +83,10 @@ def register_hook(
     return HookHandle(session.begin(model, config))
 
 
-def _fault(model: Any, config: Any, hook: Any) -> str | None:
+def _fault(model: Any, config: Any, hook: Any, perturb: Any) -> str | None:
     import torch
+
+    from ait_llm.dump.torch_dump import perturbation
 
     if not isinstance(model, torch.nn.Module):
         return f"model must be a torch.nn.Module, not {type(model).__name__}"
@@ -84,4 +94,6 @@ def _fault(model: Any, config: Any, hook: Any) -> str | None:
         return f"config must be a DumpConfig, not {type(config).__name__}"
     if hook != "dump_data":
         return f'the only hook is "dump_data", not {hook!r}'
+    if perturb is not None and perturbation.unit_of(perturb) is None:
+        return f'perturb must be "bf16", "fp16", "fp32" or a number above 0 and up to 1, not {perturb!r:.200}'
     return None

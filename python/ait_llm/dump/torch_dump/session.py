@@ -17,6 +17,7 @@ from ait_llm.dump.torch_dump.dump_config import INPUTS, OUTPUTS, DumpConfig
 from ait_llm.dump.torch_dump.folder import is_launchers
 from ait_llm.dump.torch_dump.listening import Tap
 from ait_llm.dump.torch_dump.manifest import CUDA_GRAPH, SCRIPTED, Round
+from ait_llm.dump.torch_dump.perturbation import Perturbation, unit_of
 from ait_llm.dump.torch_dump.selection import Selection
 from ait_llm.dump.torch_dump.sink import CallFiles, Sink
 
@@ -73,6 +74,7 @@ class Session:
         self._attached = False  # the modules below the root
         self._tree: dict[str, Any] = {}
         self._own_calls: list[str] = []
+        self._perturbation: Perturbation | None = None
         self.start_over()
 
     def start_over(self) -> None:
@@ -87,6 +89,7 @@ class Session:
         self._sink = Sink(self.config, self._selection, root_type)
         self._sink.tree = self._tree
         self._sink.manifest.own_calls = self._own_calls
+        self._sink.manifest.perturbation = self._perturbation
 
     @property
     def model(self) -> torch.nn.Module | None:
@@ -103,6 +106,10 @@ class Session:
             if model is None:
                 return
             self._look_at(model)
+            unit = unit_of(self.config.perturb)
+            if unit is not None:
+                self._perturbation = Perturbation(model, unit, self.config.seed or 0, self.trouble)
+                self._sink.manifest.perturbation = self._perturbation
             if self._sink.open(model) and 0 in self.config.token_range:
                 self._attach()
             self._taps[module_tree.ROOT].attach()
@@ -120,6 +127,8 @@ class Session:
             self._sink.manifest.replaced_by = replaced_by
             for tap in self._taps.values():
                 tap.detach()
+            if self._perturbation is not None:
+                self._perturbation.remove()
         process.remove(self)
         with self.guarded("the end"):
             self._sink.close()
