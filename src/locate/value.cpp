@@ -45,6 +45,24 @@ uint64_t hash_of(const std::string& text) { return std::hash<std::string>()(text
 // The error of fewer elements than this is that of single elements, which stray without bounds.
 constexpr size_t kFewestTogether = 8;
 
+// Half of the smallest step of a type: what rounding leaves of numbers near the end of its range,
+// however small they are. 0 where that end is out of reach.
+double smallest_rounding(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+    case DType::kComplex32:
+      return 0x1p-25;
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E4M3FNUZ:
+      return 0x1p-10;
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2FNUZ:
+      return 0x1p-17;
+    default:
+      return 0;
+  }
+}
+
 // Of integers that stand for real numbers: half a step, relative to their root mean square. 0 for
 // all else.
 double quantised_unit(const compare::Side& side) {
@@ -171,6 +189,9 @@ Value value_of(const compare::Row& row, size_t place) {
     value.is_identical = c->identical;
     value.is_discrete = value.unit == 0;
     take_shape(row, value);
+    if (value.size > 0)
+      for (const compare::Side* side : {&row.golden, &row.actual})
+        value.unit = std::max(value.unit, smallest_rounding(*side->dtype) / value.size);
     value.share_differing =
         std::min(1.0, static_cast<double>(c->differing) / static_cast<double>(value.rows));
     if (!c->identical) take_profile(*c, value);
