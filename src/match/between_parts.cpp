@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "match/combination.h"
-#include "match/selection.h"
 
 namespace ait::match {
 
@@ -101,12 +100,21 @@ bool BetweenParts::combine(uint32_t index, const Between& at) {
 
 bool BetweenParts::select(uint32_t index, const Between& at) {
   const Content& content = contents_[index];
-  const std::vector<uint32_t> wholes =
-      candidates(at, [&](const Content& each) { return each.elements > content.elements; });
-  const auto part = wholes.empty() ? std::nullopt : load_(index);
+  std::vector<uint32_t> wholes = candidates(at, [&](const Content& each) {
+    return each.is_read() &&
+           may_be_part(content.elements, content.columns, each.elements, each.columns);
+  });
+  if (wholes.empty()) return false;
+  // Experts share out what their block was given.
+  std::stable_partition(wholes.begin(), wholes.end(),
+                        [&](uint32_t each) { return slots_.slot(each).operation == at.container; });
+  const auto part = load_(index);
+  if (!part) return false;
   for (const uint32_t each : wholes) {
-    const auto whole = part ? load_(each) : std::nullopt;
-    const Selection found = whole ? find_selection(*part, *whole) : Selection::kNone;
+    const auto [whole, is_new] = wholes_.try_emplace(each);
+    if (is_new)
+      if (auto tensor = load_(each)) whole->second.emplace(std::move(*tensor));
+    const Selection found = whole->second ? whole->second->find(*part) : Selection::kNone;
     if (found == Selection::kNone) continue;
     made_[index].kind = OpKind::kMove;
     made_[index].sources = {each};

@@ -14,6 +14,7 @@
 #include "match/content.h"
 #include "match/flow.h"
 #include "match/run_slots.h"
+#include "match/selection.h"
 
 namespace ait::match {
 
@@ -57,6 +58,7 @@ class BetweenParts {
   const std::vector<bool>& is_open_;
   std::vector<Made>& made_;
   std::function<std::optional<Tensor>(uint32_t slot)> load_;
+  std::unordered_map<uint32_t, std::optional<Whole>> wholes_;    // those that were looked into
   std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // of each tensor, operations
 };
 

@@ -44,6 +44,7 @@ Content read_content(const capture::TensorRecord& record) {
   const auto tensor = load_tensor(record);
   if (!tensor) return out;
   out.elements = tensor->elements();
+  out.columns = tensor->shape().empty() ? 1 : static_cast<size_t>(tensor->shape().back());
   out.dtype = tensor->dtype();
   out.sample = sample_of(tensor->view(), out.elements);
   out.is_constant = says_nothing(out.sample);

@@ -18,6 +18,7 @@ namespace ait::match {
 struct Content {
   uint64_t hash = 0;  // equal ones are equal data; 0: nothing could be read
   size_t elements = 0;
+  size_t columns = 0;  // its last dimension
   DType dtype = DType::kFloat32;
   bool is_constant = false;  // all elements are the same, or so few that they say nothing
   // Elements from all over the tensor, for equal numbers of elements from the same places.

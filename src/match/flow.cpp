@@ -100,6 +100,9 @@ class FlowFinder {
       else
         chosen.insert(layers[layer].operations.begin(), layers[layer].operations.end());
     };
+    // Layers of the same structure may be given different things: tables for near and far positions.
+    for (size_t i = 0; i < layers.size() && recording_.traits.inputs_are_values; ++i)
+      chosen.insert(layers[i].operations.front());
     for (const auto& [structure, members] : structures) {
       alike_.push_back(members);
       for (size_t i = 0; i < members.size() && i < kLayersLookedAt; ++i) {
@@ -161,14 +164,13 @@ class FlowFinder {
     return record ? load_tensor(*record) : std::nullopt;
   }
 
-  uint32_t root_of(uint32_t index) const { return match::root_of(slots_, made_, index); }
-
   // Of the tensors so far that hold the same: the last one in the same module or in one around it,
-  // else the last one.
+  // else the last one. That another module is given it, too, says least.
   uint32_t same_before(uint32_t index) const {
     const auto found = by_content_.find(contents_[index].hash);
     if (found == by_content_.end()) return kNoValue;
     const uint32_t reader = slot(index).operation;
+    uint32_t given_to_other = kNoValue;
     for (size_t i = found->second.size(); i-- > 0;) {
       const uint32_t other = found->second[i];
       const uint32_t writer = slot(other).operation;
@@ -177,8 +179,11 @@ class FlowFinder {
       const bool is_itself = !is_input(index) && !is_input(other) && writer == reader;
       // A number that goes into two operations is no tensor that one has from the other.
       const bool is_number = is_input(other) && contents_[index].elements < kFewestElements;
-      if (is_near && !is_itself && !is_number) return other;
+      if (!is_near || is_itself || is_number) continue;
+      if (!is_input(other) || slots_.lies_in(reader, writer)) return other;
+      if (given_to_other == kNoValue) given_to_other = other;
     }
+    if (given_to_other != kNoValue) return given_to_other;
     // Zeros are found anywhere.
     return contents_[index].is_constant ? kNoValue : found->second.back();
   }
@@ -203,8 +208,9 @@ class FlowFinder {
     made.is_known = true;
     made.operation = slots_.around(from) == kNoOperation ? from : slots_.around(from);
     if (same != kNoValue) {
-      set_copy(made, root_of(same));
-      if (!recording_.traits.inputs_are_values) made.operation = made_[root_of(same)].operation;
+      set_copy(made, same);
+      if (!recording_.traits.inputs_are_values)
+        made.operation = made_[root_of(slots_, made_, same)].operation;
     } else {
       is_open_[index] = recording_.traits.inputs_are_values && contents_[index].is_float() &&
                         slots_.around(from) != kNoOperation &&
@@ -356,6 +362,9 @@ class FlowFinder {
   void copy_to(uint32_t index, size_t from, size_t to) {
     const uint32_t target = slot_at(index, program_.layers[from], program_.layers[to]);
     if (target == kNoValue || from == to) return;
+    const bool is_given = is_input(target) && contents_[target].is_read() &&
+                          slot(target).operation == program_.layers[to].operations.front();
+    if (is_given) return;  // its own data have told it
     made_[target] = made_at(made_[index], from, to);
     is_open_[target] = is_open_[index];
   }

@@ -1,8 +1,10 @@
 #include "match/selection.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "metrics/elements.h"
@@ -43,11 +45,9 @@ bool is_constant(const Row& row) {
   return std::all_of(row.begin(), row.end(), [&](double value) { return value == row[0]; });
 }
 
-bool has_row(const Rows& whole, const Row& wanted) {
-  const Row first(wanted.begin(), wanted.begin() + kFewestColumns);
-  for (size_t row = 0; row < whole.count(); ++row)
-    if (whole.begin(row, kFewestColumns) == first && whole.row(row) == wanted) return true;
-  return false;
+uint64_t hash_of(const Row& row) {
+  return std::hash<std::string_view>()(
+      {reinterpret_cast<const char*>(row.data()), row.size() * sizeof(double)});
 }
 
 std::optional<size_t> find_in_row(const Row& whole, const Row& wanted) {
@@ -58,30 +58,40 @@ std::optional<size_t> find_in_row(const Row& whole, const Row& wanted) {
 
 }  // namespace
 
-Selection find_selection(const Tensor& part, const Tensor& whole) {
-  if (part.elements() == 0 || part.elements() >= whole.elements()) return Selection::kNone;
+bool may_be_part(size_t elements, size_t columns, size_t whole_elements, size_t whole_columns) {
+  if (columns < kFewestColumns || elements == 0 || elements >= whole_elements) return false;
+  const size_t whole_rows = whole_elements / whole_columns;
+  if (columns == whole_columns) return whole_rows <= kMostRows;
+  return columns < whole_columns && elements / columns % whole_rows == 0;
+}
+
+Selection Whole::find(const Tensor& part) {
   const Rows small(part);
-  const Rows large(whole);
-  const bool may_be_rows = small.columns() == large.columns() && large.count() <= kMostRows;
-  const bool may_be_columns =
-      small.columns() < large.columns() && small.count() % large.count() == 0;
-  if (small.columns() < kFewestColumns || (!may_be_rows && !may_be_columns))
+  const Rows large(tensor_);
+  if (!may_be_part(part.elements(), small.columns(), tensor_.elements(), large.columns()))
     return Selection::kNone;
+  const bool are_rows = small.columns() == large.columns();
+  if (are_rows && rows_.empty())
+    for (size_t row = 0; row < large.count(); ++row)
+      rows_.emplace(hash_of(large.begin(row, kFewestColumns)), row);
+  const auto has_row = [&](const Row& wanted) {
+    const auto [first, last] =
+        rows_.equal_range(hash_of({wanted.begin(), wanted.begin() + kFewestColumns}));
+    return std::any_of(first, last,
+                       [&](const auto& each) { return large.row(each.second) == wanted; });
+  };
   const size_t last = small.count() - 1;
   const size_t pieces = small.count() / large.count();  // of each row, where they are columns
   std::optional<size_t> place;
   for (const size_t row : std::set<size_t>{0, last / 3, 2 * last / 3, last}) {
     const Row wanted = small.row(row);
-    if (is_constant(wanted)) return Selection::kNone;
-    if (may_be_rows) {
-      if (!has_row(large, wanted)) return Selection::kNone;
-      continue;
-    }
+    if (is_constant(wanted) || (are_rows && !has_row(wanted))) return Selection::kNone;
+    if (are_rows) continue;
     const auto found = find_in_row(large.row(row / pieces), wanted);
     if (!found || (pieces == 1 && place && *place != *found)) return Selection::kNone;
     place = found;
   }
-  return may_be_rows ? Selection::kRows : Selection::kColumns;
+  return are_rows ? Selection::kRows : Selection::kColumns;
 }
 
 }  // namespace ait::match

@@ -140,22 +140,20 @@ std::vector<float> rows(const std::vector<float>& of, const std::vector<size_t>&
 
 TEST(Selection, MayBeOfRows) {
   const std::vector<float> all = values("all");
-  const Tensor whole = tensor(all, {1, kRows, kColumns});
-  EXPECT_EQ(find_selection(tensor(rows(all, {7, 2, 9}), {3, kColumns}), whole), Selection::kRows);
-  EXPECT_EQ(find_selection(tensor(rows(values("other"), {7, 2, 9}), {3, kColumns}), whole),
-            Selection::kNone);
+  Whole whole(tensor(all, {1, kRows, kColumns}));
+  EXPECT_EQ(whole.find(tensor(rows(all, {7, 2, 9}), {3, kColumns})), Selection::kRows);
+  EXPECT_EQ(whole.find(tensor(rows(values("other"), {7, 2, 9}), {3, kColumns})), Selection::kNone);
 }
 
 TEST(Selection, MayBeOfColumns) {
   const Matrix all = random_matrix("all", kRows, kColumns);
-  const Tensor whole = tensor(all.values, {1, kRows, kColumns});
+  Whole whole(tensor(all.values, {1, kRows, kColumns}));
   constexpr int64_t kSize = 8;
-  EXPECT_EQ(find_selection(tensor(columns_of(all, 5, 16).values, {1, kRows, 16}), whole),
-            Selection::kColumns);
+  EXPECT_EQ(whole.find(tensor(columns_of(all, 5, 16).values, {1, kRows, 16})), Selection::kColumns);
   // Divided into heads.
-  EXPECT_EQ(find_selection(tensor(columns_of(all, 8, 16).values, {1, kRows, 2, kSize}), whole),
+  EXPECT_EQ(whole.find(tensor(columns_of(all, 8, 16).values, {1, kRows, 2, kSize})),
             Selection::kColumns);
-  EXPECT_EQ(find_selection(tensor(random_matrix("other", kRows, 16).values, {1, kRows, 16}), whole),
+  EXPECT_EQ(whole.find(tensor(random_matrix("other", kRows, 16).values, {1, kRows, 16})),
             Selection::kNone);
 }
 

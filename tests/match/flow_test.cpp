@@ -112,7 +112,8 @@ class TorchRun {
 };
 
 // What went in and came out of a layer like those of llama.
-Matrix save_layer(TorchRun& run, size_t number, const Matrix& x, bool adds = true) {
+Matrix save_layer(TorchRun& run, size_t number, const Matrix& x, bool adds = true,
+                  const Matrix& table = value("table", 8)) {
   const std::string layer = "root.layers." + std::to_string(number);
   const auto own = [&](const std::string& name, size_t columns = kHidden) {
     return value(layer + name, columns);
@@ -123,7 +124,6 @@ Matrix save_layer(TorchRun& run, size_t number, const Matrix& x, bool adds = tru
     run.save(layer + name, "output", out);
     return out;
   };
-  const Matrix table = value("table", 8);
   run.save(layer, "input_0", x);
   run.save(layer, "input_table", table);
   const Matrix normed = leaf(".norm", x);
@@ -296,6 +296,28 @@ TEST(FlowOfTorch, IsNotMisledByALayerThatLeavesOutAnAddition) {
               UnorderedElementsAre("root.layers.3.attn/output", "root.layers.2/output"));
   EXPECT_FALSE(origins.of("root.layers.3.norm2/input_0").is_copy);
   EXPECT_EQ(origins.of("root.layers.1.norm2/input_0").operation, "root.layers.1");
+}
+
+TEST(FlowOfTorch, KnowsWhichTableALayerIsGiven) {
+  TorchRun run;
+  Matrix x = value("embed");
+  run.save("root", "input_0", value("ids"));
+  run.save("root.embed", "input_0", value("ids"));
+  run.save("root.embed", "output", x);
+  for (const char* name : {"near", "far"}) {
+    run.save("root." + std::string(name), "input_0", value("inverse frequencies"));
+    run.save("root." + std::string(name), "output", value(name, 8));
+  }
+  const auto table = [](size_t layer) { return layer % 4 == 3 ? "far" : "near"; };
+  for (size_t i = 0; i < 8; ++i) x = save_layer(run, i, x, true, value(table(i), 8));
+  run.save("root", "output", x);
+  const Origins origins(run, run);
+  for (size_t i = 0; i < 8; ++i) {
+    const std::string layer = "root.layers." + std::to_string(i);
+    EXPECT_THAT(origins.sources(layer + ".attn.o/input_0"),
+                UnorderedElementsAre(layer + ".attn.q/output", layer + ".attn.k/output",
+                                     std::string("root.") + table(i) + "/output"));
+  }
 }
 
 TEST(FlowOfTorch, IsNotKnownWithoutInputs) {
