@@ -73,7 +73,8 @@ def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: b
     part = (lambda y: y[-1]) if switch.last_row else None
     output = lambda dump: read_output(find_operation(dump, token, layer, *seen_in))
     expected = output(exact)
-    noise = max(distance(output(healthy), expected, part), UNIT_ROUNDOFF[my_type])
+    rounding = UNIT_ROUNDOFF[my_type] * (math.sqrt(model.shape.hidden) if my_type == "fp32" else 1)  # of a sum
+    noise = max(distance(output(healthy), expected, part), rounding)
 
     def plant(size: float | None) -> tuple[pathlib.Path, float]:
         fault = _fault_words(name, layer, token, kind, index, size)

@@ -33,6 +33,11 @@ class AIT_ATB_API Context {
   void set_communicator(Communicator* communicator) { communicator_ = communicator; }
   Communicator* communicator() const { return communicator_; }
 
+  // Noise on purpose: what every operation that computes returns is off by up to this share of
+  // itself, the same in every run and on every rank. 0: none.
+  void set_perturbation(float unit) { perturbation_ = unit; }
+  float perturbation() const { return perturbation_; }
+
   // Set by a model while it runs: where in it the next operation stands, and in which round. Only
   // the saving by ACLTRANSFORMER_SAVE_TENSOR asks (save_tensor.h).
   struct ModelPlace {
@@ -48,6 +53,7 @@ class AIT_ATB_API Context {
  private:
   int device_;
   Communicator* communicator_ = nullptr;
+  float perturbation_ = 0;
   ModelPlace place_;
   Statistic statistic_;
   // ATB keeps the device's overflow status here while a probe asks for overflow checks; this

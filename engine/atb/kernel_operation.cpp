@@ -103,6 +103,13 @@ void KernelOperation::report_kernel(std::span<const Tensor> in, std::span<const 
                               describe(in, true), describe(out, false));
 }
 
+// Of this call, the same in every run and on every rank.
+uint64_t KernelOperation::perturbation_seed() const {
+  uint64_t seed = execute_count();
+  for (const int64_t id : ids()) seed = seed * 1'000'003 + static_cast<uint64_t>(id);
+  return seed;
+}
+
 Status KernelOperation::run(const VariantPack& pack, uint8_t* workspace, Context& context) {
   const auto resolve = [&](const std::vector<Operand>& operands,
                            const std::vector<Tensor>& all) -> std::vector<Tensor> {
@@ -133,6 +140,8 @@ Status KernelOperation::run(const VariantPack& pack, uint8_t* workspace, Context
     const auto start = std::chrono::steady_clock::now();
     if (auto status = launch(k, in, out, kernel.tiling); !status.ok()) return status;
     if (fault() != nullptr && k + 1 == plan_.kernels.size()) kernels::distort(*fault(), out);
+    if (context.perturbation() > 0 && !only_moves() && k + 1 == plan_.kernels.size())
+      kernels::perturb(context.perturbation(), perturbation_seed(), out);
     context.statistic().kernel_us +=
         static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
                                   std::chrono::steady_clock::now() - start)

@@ -61,12 +61,15 @@ class AIT_ATB_API KernelOperation : public Operation {
                       KernelPlan& plan) const = 0;
   virtual Status launch(size_t kernel, std::span<const Tensor> in, std::span<const Tensor> out,
                         const Tiling& tiling) const = 0;
+  // Whether results are elements of the inputs as they are, so that no rounding can happen.
+  virtual bool only_moves() const { return false; }
   void forget_plan() override { planned_ = asked_ = false; }
 
  private:
   Status prepare(const VariantPack& pack, uint64_t& workspace_bytes, Context& context) override;
   void fill_tiling() override;
   Status run(const VariantPack& pack, uint8_t* workspace, Context& context) override;
+  uint64_t perturbation_seed() const;
   Status check_overflow(const Kernel& kernel, std::span<const Tensor> out) const;
   void report_kernel(std::span<const Tensor> in, std::span<const Tensor> out,
                      const std::string& folder) const;

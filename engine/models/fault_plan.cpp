@@ -60,6 +60,12 @@ std::string set(Fault& fault, const KindRow& row, std::string_view key, std::str
     return parse_number(value, fault.layer) && fault.layer >= 0 ? "" : "needs a layer number";
   if (key == "index")
     return parse_number(value, fault.index) && fault.index >= 0 ? "" : "needs an index from 0 on";
+  if (key == "rank") {
+    int64_t rank = 0;
+    if (!parse_number(value, rank) || rank < 0) return "needs a rank number";
+    fault.rank = rank;
+    return "";
+  }
   if (key == "round") {
     int64_t round = 0;
     if (value == "all") {
@@ -81,8 +87,10 @@ std::string set(Fault& fault, const KindRow& row, std::string_view key, std::str
     fault.op = value;
     return fault.op.empty() ? "needs an operation type as op" : "";
   }
-  return fmt::format("has an unknown part \"{}\"; the parts are layer, op, index, round and size",
-                     ait::printable(std::string(key)));
+  return fmt::format(
+      "has an unknown part \"{}\"; the parts are layer, op, index, round, rank "
+      "and size",
+      ait::printable(std::string(key)));
 }
 
 }  // namespace

@@ -34,10 +34,12 @@ struct Fault {
   int64_t index = 0;                 // which of several of that type in the layer
   std::optional<int64_t> round = 0;  // 0 the prefill, 1 the first decoded token, …; none: all
   float size = 0;
+  std::optional<int64_t> rank = std::nullopt;  // none: all
 
   // The part that a kernel acts on; none for wiring faults.
   std::optional<atb::KernelFault> kernel() const;
   bool in_round(int64_t wanted) const { return !round || *round == wanted; }
+  bool on_rank(int64_t wanted) const { return !rank || *rank == wanted; }
 };
 
 AIT_ATB_API ait::Result<Fault> parse_fault(const std::string& text);

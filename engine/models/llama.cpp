@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <functional>
 
@@ -86,6 +87,19 @@ Result<ModelType> parse_model_type(const std::string& text) {
               << "\"" << ait::printable(text) << "\" is no type; say fp32, fp16, bf16 or w8a8");
 }
 
+Result<float> parse_perturbation(const std::string& text) {
+  if (text == "bf16") return 0x1p-8f;
+  if (text == "fp16") return 0x1p-11f;
+  if (text == "fp32") return 0x1p-24f;
+  float unit = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, unit);
+  if (read.ec == std::errc() && read.ptr == end && unit > 0 && unit <= 1) return unit;
+  return fail(Error(ErrorCode::kUsage)
+              << "\"" << ait::printable(text) << "\" is no perturbation; say bf16, fp16, fp32 or a "
+              << "number above 0 and up to 1");
+}
+
 class Llama::Impl {
  public:
   Impl(LlamaPlan plan, LlamaWeights weights, const LlamaOptions& options)
@@ -97,6 +111,7 @@ class Llama::Impl {
         decode_(model_name(plan_.config.model_type, false), 1, decode_inputs(), {"logits"}),
         frequencies_(rope_frequencies(plan_.config)) {
     context_.set_communicator(options.communicator);
+    context_.set_perturbation(options.perturbation);
     for (const Fault& fault : options_.faults)
       kernel_faults_.push_back(fault.kernel().value_or(atb::KernelFault{}));
   }
@@ -351,6 +366,12 @@ class Llama::Impl {
       if (fault.layer >= plan_.config.layers)
         return fail(Error(ErrorCode::kUsage) << "a fault names layer " << fault.layer
                                              << ", but the model has " << plan_.config.layers);
+      const size_t ranks = options_.communicator == nullptr ? 1 : options_.communicator->size();
+      if (fault.rank && static_cast<size_t>(*fault.rank) >= ranks)
+        return fail(Error(ErrorCode::kUsage)
+                    << "a fault names rank " << *fault.rank << ", but "
+                    << (ranks == 1 ? "there is only rank 0"
+                                   : fmt::format("the last rank is {}", ranks - 1)));
       if (fault.kind == FaultKind::kHeadMapping && plan_.kv_heads() < 2)
         return fail(Error(ErrorCode::kUsage) << "with one key head a head mapping cannot be wrong");
       if (target_of(decode_, fault) == nullptr)
@@ -384,7 +405,7 @@ class Llama::Impl {
                     std::vector<std::function<void()>>& undo, std::vector<Weight>& replaced) {
     for (size_t i = 0; i < options_.faults.size(); ++i) {
       const Fault& fault = options_.faults[i];
-      if (!fault.in_round(round_)) continue;
+      if (!fault.in_round(round_) || !fault.on_rank(context_.device())) continue;
       atb::Operation* target = target_of(model, fault);
       const auto inputs = layer_inputs(plan_, prefill);
       const auto replace = [&](const std::string& name, const Weight& weight) {

@@ -23,6 +23,8 @@ namespace atb_speed {
 
 enum class ModelType : uint8_t { kFp32, kFp16, kBf16, kW8A8 };
 AIT_ATB_API ait::Result<ModelType> parse_model_type(const std::string& text);
+// "bf16", "fp16" or "fp32": one rounding unit of it; or a number above 0 and up to 1.
+AIT_ATB_API ait::Result<float> parse_perturbation(const std::string& text);
 
 // How sequences of different length lie side by side in the prefill.
 enum class Padding : uint8_t {
@@ -36,6 +38,7 @@ struct LlamaOptions {
   int device = 0;
   atb::Communicator* communicator = nullptr;  // of a tensor-parallel group; must outlive the model
   std::vector<Fault> faults;
+  float perturbation = 0;  // atb::Context::set_perturbation
 };
 
 class AIT_ATB_API Llama {

@@ -54,6 +54,7 @@ class ReshapeAndCacheOperation final : public ParamOperation<CacheParam> {
   }
 
  private:
+  bool only_moves() const override { return true; }
   Status plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>&,
               KernelPlan& plan) const override {
     const auto row_bytes = [&](size_t i) {

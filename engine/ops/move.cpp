@@ -66,6 +66,7 @@ class GatherOperation final : public ParamOperation<GatherParam> {
   }
 
  private:
+  bool only_moves() const override { return true; }
   Status plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>&,
               KernelPlan& plan) const override {
     const int64_t axis = axis_of(param().axis, in[0].dims);
@@ -130,6 +131,7 @@ class ConcatOperation final : public ParamOperation<ConcatParam> {
   }
 
  private:
+  bool only_moves() const override { return true; }
   Status plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>& out,
               KernelPlan& plan) const override {
     const uint64_t outer = count_before(in[0].dims, axis_of(param().concatDim, in[0].dims));
@@ -200,6 +202,7 @@ class SplitOperation final : public ParamOperation<SplitParam> {
   }
 
  private:
+  bool only_moves() const override { return true; }
   Status plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>&,
               KernelPlan& plan) const override {
     const uint64_t outer = count_before(in[0].dims, axis_of(param().splitDim, in[0].dims));
@@ -263,6 +266,7 @@ class TransposeOperation final : public ParamOperation<TransposeParam> {
   }
 
  private:
+  bool only_moves() const override { return true; }
   Status plan(const std::vector<TensorDesc>& in, const std::vector<TensorDesc>& out,
               KernelPlan& plan) const override {
     TransposeTiling tiling{out[0].dims.size(), element_bytes(in[0].dtype), {}, {}};

@@ -32,6 +32,7 @@ Exit status:
 struct Words {
   std::string tokens, dtype = "fp32", padding = "none";
   std::vector<std::string> faults;
+  std::string perturb;
   bool list_faults = false;
 };
 
@@ -53,6 +54,11 @@ Result<Options> understand(const Words& words, Options options) {
     auto fault = atb_speed::parse_fault(text);
     if (!fault) return fail(fault.error());
     options.model.faults.push_back(*fault);
+  }
+  if (!words.perturb.empty()) {
+    auto unit = atb_speed::parse_perturbation(words.perturb);
+    if (!unit) return fail(unit.error());
+    options.model.perturbation = *unit;
   }
   return options;
 }
@@ -113,6 +119,10 @@ Result<Options> parse_options(std::vector<std::string> arguments) {
       ->option_text("FILE");
   app.add_option("--fault", words.faults, "plant a fault, may be repeated; see --list-faults")
       ->option_text("KIND@layer=3,op=RmsNorm,round=0,size=0.01");
+  app.add_option("--perturb", words.perturb,
+                 "every operation is off by up to one rounding unit of bf16, fp16 or fp32, or by "
+                 "up to this share: a run that shows how large noise is")
+      ->option_text("TYPE|NUMBER");
   app.add_flag("--list-faults", words.list_faults, "the faults that can be planted");
   app.add_option("--make-model", options.make_model,
                  "write a small llama with seeded random weights there, and end")
