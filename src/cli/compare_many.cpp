@@ -104,8 +104,11 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
     log_warning(fmt::format("stopped: {} of {} rows are in the partial report", found.rows(),
                             list.pairs.count));
 
-  std::vector<locate::Finding> findings = locator.findings();
-  locate::examine(findings, [&](size_t number) { return list.pairs.at(number); });
+  const std::vector<locate::Finding> findings =
+      locate::examine(locator, [&](size_t number) -> Result<match::Pair> {
+        if (number < list.pairs.count) return list.pairs.at(number);
+        return fail(Error(ErrorCode::kNotFound) << "there is no such row");
+      });
   int status = hits.empty() ? kDone : kFailOnHit;
   if (options.json) {
     report::JsonArray met;

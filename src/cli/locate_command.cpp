@@ -107,12 +107,14 @@ int run_locate(const LocateArguments& options) {
       !read)
     return report_error(read.error());
   locator.finish();
-  std::vector<locate::Finding> findings = locator.findings();
-  locate::examine(findings, [&](size_t number) -> Result<match::Pair> {
-    const auto row = store->at(number);
-    if (!row) return fail(row.error());
-    return locate::pair_of(*row);
-  });
+  const std::vector<locate::Finding> findings =
+      locate::examine(locator, [&](size_t number) -> Result<match::Pair> {
+        if (number >= store->size())
+          return fail(Error(ErrorCode::kNotFound) << "there is no such row");
+        const auto row = store->at(number);
+        if (!row) return fail(row.error());
+        return locate::pair_of(*row);
+      });
   if (options.json) {
     report::JsonObject document;
     document.set("rows", uint64_t{store->size()})

@@ -10,10 +10,15 @@ namespace ait::locate {
 namespace {
 
 constexpr auto kFamilies = std::to_array<void (*)(const Evidence&, Candidates&)>({
+    attention_causes,
+    rotary_causes,
     norm_causes,
     activation_causes,
     arithmetic_causes,
+    linear_causes,
     layout_causes,
+    precision_causes,
+    region_causes,
 });
 
 // Residual errors within this factor of the best, or within the noise, are equally good.

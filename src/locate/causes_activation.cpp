@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <optional>
 
 #include "locate/cause_families.h"
@@ -13,7 +14,9 @@
 namespace ait::locate {
 namespace {
 
-constexpr size_t kElements = 4096;  // that each form is tried on
+constexpr size_t kElements = 4096;      // that each form is tried on
+constexpr size_t kFirstElements = 128;  // that rule out most of them
+constexpr double kHopeless = 0.5;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -65,6 +68,13 @@ struct Place {
   size_t column;
 };
 
+// Numbers 0 to count - 1 in an order in which the first ones are from all over.
+size_t spread(size_t k, size_t count) {
+  size_t step = count * 5 / 8 + 1;
+  while (std::gcd(step, count) != 1) ++step;
+  return k * step % count;
+}
+
 class Search {
  public:
   explicit Search(const Evidence& evidence) : evidence_(evidence) {
@@ -72,7 +82,7 @@ class Search {
     const size_t all = evidence.sample().size() * columns.size();
     const size_t wanted = std::min(all, kElements);
     for (size_t k = 0; k < wanted; ++k) {
-      const size_t at = k * all / wanted;
+      const size_t at = spread(k, wanted) * all / wanted;
       places_.push_back({at / columns.size(), columns[at % columns.size()]});
     }
     for (size_t s = 0; s < evidence.sources().size(); ++s) {
@@ -127,6 +137,7 @@ class Search {
     };
     double left = 0;
     double norm = 0;
+    size_t seen = 0;
     for (const Place& place : places_) {
       double predicted = kFunctions[form.function].of(at(form.argument, place));
       if (form.factor) predicted *= at(*form.factor, place);
@@ -134,6 +145,7 @@ class Search {
       const double g = evidence_.golden()[place.row][place.column];
       left += d * d;
       norm += g * g;
+      if (++seen == kFirstElements && !(left <= kHopeless * kHopeless * norm)) break;
     }
     return norm > 0 ? std::sqrt(left / norm) : std::numeric_limits<double>::infinity();
   }
@@ -167,8 +179,18 @@ void activation_causes(const Evidence& evidence, Candidates& out) {
   const Search search(evidence);
   if (!search.is_possible()) return;
   const Search::Found sound = search.best(true);
-  if (!evidence.is_model(sound.residual)) return;
   const Search::Found mine = search.best(false);
+  if (!evidence.is_model(sound.residual)) {
+    // Mine is the activation of what went into it, and golden's is that of something else.
+    const Fit fit{evidence.error(), mine.residual};
+    if (kind == OpKind::kActivation && mine.form.function != kIdentity && evidence.explains(fit))
+      evidence.add(
+          out, Proof::kModel, "fused-order",
+          fmt::format("taking {} of {}, as where gate and up are exchanged",
+                      kFunctions[mine.form.function].name, search.name(mine.form.argument)),
+          fit);
+    return;
+  }
   const Fit fit{search.residual_of(sound.form, false), mine.residual};
   if (!evidence.explains(fit)) return;
   const Form& was = sound.form;

@@ -58,7 +58,12 @@ void scale_causes(const Evidence& evidence, Candidates& out) {
     }
   if (!(square > 0)) return;
   if (mine == 0) {
-    evidence.add(out, Proof::kRelation, "zero", "setting it to 0", {evidence.error(), 0});
+    const Region& region = evidence.region();
+    evidence.add(out, Proof::kRelation,
+                 region.columns_confined ? "one-shard"
+                 : region.rows_confined  ? "masked-region"
+                                         : "zero",
+                 "setting it to 0", {evidence.error(), 0});
     return;
   }
   const double factor = product / square;

@@ -266,6 +266,9 @@ void row_causes(const Evidence& evidence, const Places& places, Candidates& out)
     if (shift != 0) best.offer(evidence, shifted(shift), name, what(shift));
   if (!best.name.empty()) {
     best.add(evidence, out);
+    // Positions are embedded like words.
+    if (evidence.fault().kind == capture::OpKind::kEmbedding)
+      evidence.add(out, Proof::kRelation, "position", best.what, best.fit);
     if (rows_may_be_heads(shape))
       evidence.add(out, Proof::kRelation, "heads-order", "moving its heads", best.fit);
     return;
@@ -310,6 +313,31 @@ void row_causes(const Evidence& evidence, const Places& places, Candidates& out)
                                evidence.sample()[looked_for.back()], matches.back());
   evidence.add(out, Proof::kRelation, "token-order", order, fit);
   if (rows_may_be_heads(shape)) evidence.add(out, Proof::kRelation, "heads-order", order, fit);
+}
+
+// A value of one token for each sequence that is golden's of a token before.
+void earlier_causes(const Evidence& evidence, Candidates& out) {
+  constexpr size_t kLookedBack = 8;
+  const std::vector<Tensor>& earlier = evidence.fault().golden_earlier;
+  const size_t columns = evidence.columns();
+  std::vector<double> row(columns);
+  for (size_t back = 1; back <= std::min(kLookedBack, earlier.size()); ++back) {
+    const Tensor& then = earlier[earlier.size() - back];
+    const size_t rows = evidence.row_count();
+    if (!is_real(then.dtype()) || then.elements() % (rows * columns) != 0) continue;
+    const size_t tokens = then.elements() / (rows * columns);
+    if (tokens == 0) continue;
+    Rows last{columns, {}};
+    for (const size_t at : evidence.sample()) {
+      metrics::read_elements(then.view(), (at * tokens + tokens - 1) * columns, columns, row);
+      last.values.insert(last.values.end(), row.begin(), row.end());
+    }
+    const Fit fit = evidence.fit([&](size_t i, size_t c) { return last[i][c]; });
+    if (evidence.hit_columns().size() < kFewestPlaces || !evidence.explains(fit)) continue;
+    return evidence.add(
+        out, Proof::kRelation, is_table(evidence) ? "position" : "stale-cache",
+        fmt::format("taking what it was {} {} before", back, back == 1 ? "token" : "tokens"), fit);
+  }
 }
 
 // For each block of columns of my value the block of golden's that stands there.
@@ -402,6 +430,7 @@ void layout_causes(const Evidence& evidence, Candidates& out) {
   axis_causes(evidence, places, out);
   pairing_causes(evidence, places, out);
   row_causes(evidence, places, out);
+  earlier_causes(evidence, out);
   block_causes(evidence, out);
 }
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kRowsForWeight = 4;  // rows to fit a weight for each column, or a bias, too
 constexpr size_t kRowsForBias = 6;
-constexpr double kSmallNormed = 0.05;  // too small to divide by
+constexpr size_t kSpread = size_t{1} << 15;  // elements of these rows
+constexpr double kSmallNormed = 0.05;        // too small to divide by
 constexpr auto kEpsilons =
     std::to_array<double>({1e-6, 1e-5, 1e-8, 1e-12, 1e-7, 1e-4, 1e-3, 1e-2, 0});
 
@@ -92,8 +93,9 @@ class Norm {
   Norm(const Evidence& evidence, const Source& source)
       : evidence_(evidence),
         source_(source),
-        x_(evidence.spread_rows(source.input->golden)),
-        y_(evidence.spread_rows(evidence.fault().golden)) {}
+        rows_(evidence.spread_rows(kSpread)),
+        x_(evidence.rows_of(source.input->golden, rows_)),
+        y_(evidence.rows_of(evidence.fault().golden, rows_)) {}
 
   void add(Candidates& out) {
     if (y_.count() >= kRowsForWeight) {
@@ -281,6 +283,7 @@ class Norm {
   const Evidence& evidence_;
   const Source& source_;
   // Rows of golden from everywhere, hit or not, for the weight.
+  std::vector<size_t> rows_;
   Rows x_;
   Rows y_;
 };

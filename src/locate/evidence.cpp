@@ -19,6 +19,9 @@ constexpr size_t kMostRows = size_t{1} << 14;
 // A part is hit where its error is this many times the noise, and not much less than the worst.
 constexpr double kHitAboveNoise = 4;
 constexpr double kHitOfWorst = 0.125;
+// More than these parts of all are not a region. Of few experts one has half of the rows and more.
+constexpr double kMostRowsHit = 0.75;
+constexpr double kMostColumnsHit = 0.5;
 // Beside a confined region the error is noise, or at most this part of the region's.
 constexpr double kQuietAboveNoise = 1.5;
 constexpr double kQuietOfRegion = 0.1;
@@ -55,7 +58,7 @@ void drop_non_finite(std::span<double> golden, std::span<double> actual) {
 
 // Those of `errors` that stand out while the rest is quiet; nothing where the damage is general.
 std::vector<size_t> standing_out(std::span<const double> errors, double above, double of_worst,
-                                 double noise, double& outside) {
+                                 double most, double noise, double& outside) {
   const double worst = errors.empty() ? 0 : *std::ranges::max_element(errors);
   const double bar = std::max(above * noise, of_worst * worst);
   std::vector<size_t> hit;
@@ -66,7 +69,8 @@ std::vector<size_t> standing_out(std::span<const double> errors, double above, d
     (errors[i] > bar ? inner : outer).push_back(errors[i]);
   }
   outside = root_mean_square(outer);
-  if (hit.empty() || hit.size() * 2 > errors.size()) return {};
+  if (hit.empty() || static_cast<double>(hit.size()) > most * static_cast<double>(errors.size()))
+    return {};
   if (outside > std::max(kQuietAboveNoise * noise, kQuietOfRegion * root_mean_square(inner)))
     return {};
   return hit;
@@ -178,7 +182,7 @@ Evidence::Evidence(const CauseCase& fault) : fault_(&fault) {
 void Evidence::look_at_rows() {
   const size_t step =
       std::max<size_t>({1, row_count_ * columns_ / kLookedAt, row_count_ / kMostRows});
-  std::vector<size_t> seen;
+  std::vector<size_t>& seen = region_.seen;
   for (size_t row = 0; row < row_count_; ++row) {
     const bool wanted = row % step == 0 || fault_->worst_row == row;
     const bool padded = row < fault_->padding.size() && fault_->padding[row];
@@ -207,7 +211,8 @@ void Evidence::look_at_rows() {
     errors[i] = norm > 0 ? errors[i] / norm : 0;
   }
 
-  const auto hit = standing_out(errors, kHitAboveNoise, kHitOfWorst, noise_, region_.outside);
+  const auto hit =
+      standing_out(errors, kHitAboveNoise, kHitOfWorst, kMostRowsHit, noise_, region_.outside);
   region_.rows_confined = !hit.empty();
   std::vector<size_t> from = hit;
   if (hit.empty()) {
@@ -246,8 +251,9 @@ void Evidence::look_at_columns() {
   std::vector<size_t>& columns = region_.columns;
   double outside = 0;
   if (columns_ >= kFewestColumns)
-    columns = standing_out(errors, kElementAboveNoise,
-                           sample_.size() >= kFewestRows ? kHitOfWorst : 0, noise_, outside);
+    columns =
+        standing_out(errors, kElementAboveNoise, sample_.size() >= kFewestRows ? kHitOfWorst : 0,
+                     kMostColumnsHit, noise_, outside);
   region_.columns_confined = !columns.empty();
   if (columns.empty()) {
     columns.resize(columns_);
@@ -292,19 +298,21 @@ void Evidence::read_sources() {
   }
 }
 
-Rows Evidence::spread_rows(const Tensor& tensor) const {
-  constexpr size_t kSpread = size_t{1} << 15;
+std::vector<size_t> Evidence::spread_rows(size_t elements) const {
   constexpr size_t kMost = 64;
-  const size_t columns = tensor.elements() / row_count_;
-  const size_t wanted = std::min(
-      {row_count_, kMost, std::max(2 * kFewestRows, kSpread / std::max<size_t>(columns, 1))});
+  const size_t wanted =
+      std::min({row_count_, kMost, std::max(2 * kFewestRows, elements / columns_)});
   std::vector<size_t> rows;
   for (size_t i = 0; i < wanted; ++i) {
     const size_t row = i * row_count_ / wanted;
     if (row >= fault_->padding.size() || !fault_->padding[row]) rows.push_back(row);
   }
+  return rows;
+}
+
+Rows Evidence::rows_of(const Tensor& tensor, std::span<const size_t> rows) const {
   Rows out;
-  read_rows(tensor, rows, columns, out);
+  read_rows(tensor, rows, tensor.elements() / row_count_, out);
   for (double& value : out.values)
     if (!std::isfinite(value)) value = 0;
   return out;

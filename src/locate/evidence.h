@@ -52,8 +52,9 @@ struct Candidate {
 
 // Which part of the value is wrong, where the rest of it is sound.
 struct Region {
+  std::vector<size_t> seen;  // rows that were looked at, ascending
   bool rows_confined = false;
-  std::vector<size_t> rows;  // of the value, ascending; all that were looked at where not confined
+  std::vector<size_t> rows;  // those of them that are hit; all where not confined
   bool columns_confined = false;
   std::vector<size_t> columns;  // ascending
   double outside = 0;           // error of the rest
@@ -97,13 +98,15 @@ class Evidence {
     return fit_of(golden_, golden_, prediction).residual;
   }
 
-  // Rows of a tensor that has those of the value, from all over it whether they are hit or not: for
-  // what is fitted to golden alone.
-  Rows spread_rows(const Tensor& tensor) const;
+  // Rows from all over the value, whether they are hit or not: for what is fitted to golden alone. At
+  // most as many as have so many elements.
+  std::vector<size_t> spread_rows(size_t elements) const;
+  // Rows of a tensor that has those of the value.
+  Rows rows_of(const Tensor& tensor, std::span<const size_t> rows) const;
 
   // The error falls so far that it is no accident.
   bool explains(const Fit& fit) const {
-    return fit.residual <= kFalls * fit.error &&
+    return fit.error > noise_ && fit.residual <= kFalls * fit.error &&
            fit.residual <= std::max(kAboveNoise * noise_, kFallsFar * fit.error);
   }
   // A model of the sound operation that gives golden's value this well is right.

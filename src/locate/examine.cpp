@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "compare/engine.h"
+#include "locate/choices.h"
 #include "locate/introduced.h"
+#include "metrics/compare.h"
 
 namespace ait::locate {
 namespace {
@@ -19,6 +22,42 @@ constexpr size_t kExamined = 4;
 // Rows that are looked through for the same value at the tokens before, and how many of these.
 constexpr size_t kLookedBack = 20000;
 constexpr size_t kEarlierTokens = 64;
+
+// The largest error of what went into the module that put a value out, as far as both runs recorded
+// it beside the value; nothing where neither did.
+std::optional<double> recorded_input_error(const Finding& finding) {
+  if (finding.row.golden.records.size() != 1 || finding.row.actual.records.size() != 1)
+    return std::nullopt;
+  namespace fs = std::filesystem;
+  const fs::path golden = fs::path(finding.row.golden.records[0].path).parent_path();
+  const fs::path actual = fs::path(finding.row.actual.records[0].path).parent_path();
+  std::optional<double> most;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(actual, ignored)) {
+    const std::string name = entry.path().filename().native();
+    if (!name.starts_with("input")) continue;
+    match::Pair pair;
+    pair.golden.records.emplace_back().path = (golden / name).native();
+    pair.actual.records.emplace_back().path = entry.path().native();
+    const auto tensors = compare::load_pair(pair);
+    if (!tensors) continue;
+    const auto compared = metrics::compare(tensors->first.view(), tensors->second.view(), {});
+    if (compared) most = std::max(most.value_or(0), compared->relative_euclidean_distance);
+  }
+  return most;
+}
+
+// A module whose inputs have no rows: where these are off, it was the module around it.
+void blame_who_fed_it(Finding& finding) {
+  const std::vector<std::string>& passed = finding.row.origin.passed;
+  if (passed.empty() || finding.row.actual.records.empty()) return;
+  if (finding.row.actual.records[0].direction != capture::Direction::kOutput) return;
+  const auto input = recorded_input_error(finding);
+  if (!input || *input <= finding.noise) return;
+  finding.operation = passed.back();
+  finding.reason += fmt::format(" What went into it is {} off already: {} computed that.",
+                                number_text(*input), passed.back());
+}
 
 // Which of the operations that may have made a value adds an error of its own, where that can be
 // told: those that have no partner, and the one that put the value out.
@@ -39,10 +78,19 @@ void find_culprit(Finding& finding) {
         operation, number_text(again->of_bound));
     return;
   }
-  if (any)
-    finding.reason +=
-        " Computed again from its own inputs, it is right: look at what it is given, its weights "
-        "and parameters among that.";
+  if (!any) return;
+  if (!finding.row.origin.passed.empty()) {
+    // It computes what it is given, and that was computed by something that golden has nothing like.
+    finding.reason += fmt::format(
+        " Computed again from its own inputs, {} is right: what it is given is wrong, which {} "
+        "computed.",
+        finding.operation, finding.row.origin.passed.front());
+    finding.operation = finding.row.origin.passed.front();
+    return;
+  }
+  finding.reason +=
+      " Computed again from its own inputs, it is right: look at what it is given, its weights "
+      "and parameters among that.";
 }
 
 // The tensors of a row as they are compared; nothing where they cannot be read, or do not fit.
@@ -98,15 +146,54 @@ std::optional<CauseCase> case_of(const Finding& finding, const PairOf& pair_of) 
   return fault;
 }
 
+// A rotation that has no partner shows only in the attention after it.
+void blame_rotation(Finding& finding) {
+  if (finding.causes.empty()) return;
+  const std::string& cause = finding.causes.front().name;
+  if (cause != "rope-pairing" && cause != "position") return;
+  for (const std::string& operation : finding.row.origin.passed)
+    if (operation.find("Rope") != std::string::npos) finding.operation = operation;
+}
+
+// The first choice that rounding does not explain.
+std::optional<Finding> wrong_choice(const Locator& locator, const PairOf& pair_of) {
+  for (const Finding& choice : locator.choices())
+    if (auto reason = unexplained_choice(choice, pair_of)) {
+      Finding out = choice;
+      out.reason = *reason;
+      out.row.judgement->verdict = compare::Verdict::kFault;
+      out.row.judgement->reason = std::move(*reason);
+      out.causes.push_back({"choice", "my choices are not those of the best scores", 0, 0});
+      return out;
+    }
+  return std::nullopt;
+}
+
+// In its place among the faults. What is only suspicious is no longer worth a word.
+void add_choice(Finding&& choice, std::vector<Finding>& findings) {
+  std::erase_if(findings, [](const Finding& each) {
+    return each.verdict() == compare::Verdict::kSuspicious;
+  });
+  const auto later = std::find_if(findings.begin(), findings.end(),
+                                  [&](const Finding& each) { return each.number > choice.number; });
+  findings.insert(later, std::move(choice));
+}
+
 }  // namespace
 
-void examine(std::vector<Finding>& findings, const PairOf& pair_of) {
+std::vector<Finding> examine(const Locator& locator, const PairOf& pair_of) {
+  std::vector<Finding> findings = locator.findings();
+  if (auto choice = wrong_choice(locator, pair_of)) add_choice(std::move(*choice), findings);
   for (size_t i = 0; i < findings.size() && i < kExamined; ++i) {
     Finding& finding = findings[i];
     if (finding.verdict() == compare::Verdict::kSuspicious) continue;
     find_culprit(finding);
+    blame_who_fed_it(finding);
+    if (!finding.causes.empty()) continue;
     if (auto fault = case_of(finding, pair_of)) finding.causes = likely_causes(*fault);
+    blame_rotation(finding);
   }
+  return findings;
 }
 
 match::Pair pair_of(const compare::Row& row) {

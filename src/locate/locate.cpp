@@ -26,6 +26,9 @@ constexpr double kSecondFault = 2;
 // What follows from a fault and is no farther off than this many times the noise has got over it.
 constexpr double kRecovered = 2;
 
+// The same value in both runs is as far off wherever it stands, but for padding.
+constexpr double kSameError = 1.1;
+
 // A pair of which nothing else is known.
 constexpr double kAloneUnits = 8;
 
@@ -36,6 +39,7 @@ constexpr const char* kOtherChoices =
 
 constexpr size_t kMostFindings = 64;
 constexpr size_t kMostSuspicions = 3;
+constexpr size_t kMostChoices = 64;
 
 std::string measure_text(const Row& row, size_t measure) {
   const auto* c = compare::metrics_of(row);
@@ -73,11 +77,16 @@ bool has_other_shape(const Row& row) {
          row.reason.find(compare::reasons::kShape) != std::string::npos;
 }
 
-// That computed the value. Of a kernel, the operation that it belongs to.
+// That computed the value. Of a kernel, the operation that it belongs to; of what goes into a module
+// and is only handed on by my side, the module around it, which had to compute something there.
 std::string operation_of(const Row& row) {
   const std::string& name = row.origin.is_known && !row.origin.operation.empty()
                                 ? row.origin.operation
                                 : row.subject.name;
+  const bool is_input = !row.actual.records.empty() &&
+                        row.actual.records.front().direction == capture::Direction::kInput;
+  if (row.origin.is_copy)
+    return is_input ? row.subject.name.substr(0, row.subject.name.rfind('.')) : row.subject.name;
   const bool is_kernel =
       !row.actual.records.empty() && row.actual.records.front().level == capture::Level::kKernel;
   return is_kernel && name == row.subject.name ? name.substr(0, name.rfind('/')) : name;
@@ -106,6 +115,8 @@ void Locator::judge_token() {
   healthy_.assign(values_.size(), 0);
   if (options_.in_order) {
     pass_errors_on(values_);
+    take_sources_of_peers();
+    note_uses(values_);
     const std::vector<Expected> expected = expect(values_, noise_, memory_);
     for (size_t i = 0; i < values_.size(); ++i) judge(i, expected[i]);
     for (size_t i = 0; i < values_.size(); ++i)
@@ -119,6 +130,26 @@ void Locator::judge_token() {
   values_.clear();
   noise_.clear();
   alone_.clear();
+}
+
+// What golden computed and my side only hands on was to be computed of what the same value of other
+// layers is.
+void Locator::take_sources_of_peers() {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    Value& value = values_[i];
+    if (!value.is_copy || value.role == 0 || !value.is_compared || is_copy_in_golden(i)) continue;
+    for (size_t other = 0; other < values_.size(); ++other) {
+      const Value& peer = values_[other];
+      if (peer.role != value.role || peer.is_copy) continue;
+      std::vector<uint32_t> sources;
+      for (const uint32_t source : peer.sources)
+        if (const size_t back = other - source; back <= i)
+          sources.push_back(static_cast<uint32_t>(i - back));
+      value.sources = std::move(sources);
+      value.is_copy = false;
+      break;
+    }
+  }
 }
 
 // The finding that the inputs of a value follow from; of several the first.
@@ -140,6 +171,13 @@ uint32_t Locator::earlier_finding(size_t i) const {
         findings_[known].row.subject.layer.value_or(0) <= *layer)
       return known;
   return kNoFinding;
+}
+
+// What my side only hands on, golden may have computed: an addition that was left out.
+bool Locator::is_copy_in_golden(size_t i) const {
+  if (!values_[i].is_copy) return false;
+  const Value& source = values_[values_[i].sources.front()];
+  return source.is_compared && values_[i].errors[0] <= kSameError * source.errors[0];
 }
 
 // What the inputs of a value would be off by without the fault that they follow from.
@@ -167,14 +205,17 @@ void Locator::judge(size_t i, const Expected& expected) {
     healthy_[i] = healthy_input(i);
   } else if (value.is_identical) {
     row.judgement = Judgement{Verdict::kIdentical, 0, 0, kIdentical};
-  } else if (value.is_copy) {
+  } else if (is_copy_in_golden(i)) {
     const uint32_t source = value.sources.front();
     row.judgement = waiting_[source].row.judgement;
     found_[i] = found_[source];
     healthy_[i] = healthy_[source];
   } else if (value.is_discrete) {
     row.judgement = Judgement{Verdict::kSuspicious, value.errors[0], 0, kOtherChoices};
-    if (const uint32_t inherited = infection_of(i); inherited != kNoFinding) follow(i, inherited);
+    if (const uint32_t inherited = infection_of(i); inherited != kNoFinding)
+      follow(i, inherited);
+    else if (choices_.size() < kMostChoices)
+      choices_.push_back(finding_at(i, expected, 0));
   } else {
     judge_error(i, expected);
   }
@@ -209,7 +250,10 @@ void Locator::judge_error(size_t i, const Expected& expected) {
   judgement.reason = error_text(row, value, expected, measure);
 
   uint32_t from = infection_of(i);
-  const bool stands_out = excess > (from == kNoFinding ? 1 : kSecondFault);
+  // What a layer puts out and nobody takes, such as the weights of attention, harms nothing.
+  const bool matters =
+      (value.is_used || !row.subject.layer || !value.has_origin) && !expected.is_open;
+  const bool stands_out = matters && excess > (from == kNoFinding ? 1 : kSecondFault);
   if (stands_out) {
     from = earlier_finding(i);
     if (from == kNoFinding) {

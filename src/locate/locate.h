@@ -65,6 +65,8 @@ class Locator {
 
   // Faults in the order in which they were computed; where there is none, what is suspicious.
   std::vector<Finding> findings() const;
+  // The first values that are choices and differ, although what chose is sound as far as was seen.
+  const std::vector<Finding>& choices() const { return choices_; }
 
  private:
   struct Waiting {
@@ -74,12 +76,14 @@ class Locator {
   static constexpr uint32_t kNoFinding = ~uint32_t{0};
 
   void judge_token();
+  void take_sources_of_peers();
   void judge(size_t i, const Expected& expected);
   void judge_broken(size_t i, const Expected& expected);
   void judge_error(size_t i, const Expected& expected);
   void judge_alone(size_t i);
   uint32_t infection_of(size_t i) const;
   uint32_t earlier_finding(size_t i) const;
+  bool is_copy_in_golden(size_t i) const;
   double healthy_input(size_t i) const;
   void follow(size_t i, uint32_t finding);
   Finding finding_at(size_t i, const Expected& expected, size_t measure) const;
@@ -98,10 +102,11 @@ class Locator {
   std::vector<uint32_t> found_;  // the finding that each follows from
   std::vector<double> healthy_;  // what each would be off by without it
   // Of all tokens:
-  InputMemory memory_;
+  Memory memory_;
   std::unordered_map<uint64_t, uint32_t> infected_;  // findings, by Value::id
   std::vector<Finding> findings_;
   std::vector<Finding> suspicions_;
+  std::vector<Finding> choices_;
 };
 
 }  // namespace ait::locate

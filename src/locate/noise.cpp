@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 namespace ait::locate {
 namespace {
@@ -25,6 +26,9 @@ constexpr double kBeforeFactor = 10;
 constexpr Errors kLocalFactor = {1, 1.3, 1.5};
 constexpr Errors kLocalFloor = {1, 2.5, 3};
 
+// Two rows that have nothing to do with each other.
+constexpr double kOtherRow = 1.5;
+
 // The worst of many rows that are alike is that much farther off than all of them.
 constexpr double kRowOverWhole = 1.5;
 
@@ -32,7 +36,21 @@ constexpr double kRowOverWhole = 1.5;
 constexpr size_t kEnoughPeers = 3;
 // One or two may both be unlike this one.
 constexpr double kFewPeersMargin = 1.5;
-constexpr double kLeastGain = 0.3;
+constexpr double kLeastGain = 0.6;
+// All but the tenth of them that have the largest gains must be surpassed by this.
+constexpr double kAbovePeers = 1.5;
+
+constexpr double kFewElements = 64;
+
+// What is left of the floor where both runs compute in the same way.
+constexpr double kExactFloor = 1.0 / 3;
+
+// Inputs that are off by more than this have hardly anything to do with golden's: what comes of them
+// tells nothing of who computed it.
+constexpr double kLostInput = 0.5;
+
+// Weights of a norm are rounded, too, and a channel of which little is left shows it.
+constexpr double kNormColumns = 2;
 
 struct KindModel {
   double gain;
@@ -78,22 +96,26 @@ uint64_t golden_key(const compare::Row& row) {
   return std::hash<std::string>()(text + std::to_string(t.first) + "," + std::to_string(t.taken));
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+// Where the noise run has the same operations as mine: one tensor of golden may be held against
+// several of them.
+uint64_t own_key(uint64_t golden, const compare::Row& row) {
+  return golden ^ (std::hash<std::string>()(row.subject.name + "/" + row.subject.tensor + "@" +
+                                            row.subject.rank) *
+                   0x9e3779b97f4a7c15ULL);
 }
 
 class Model {
  public:
   Model(const std::vector<Value>& values,
-        const std::vector<std::optional<NoiseRun::Measured>>& noise, InputMemory& memory)
+        const std::vector<std::optional<NoiseRun::Measured>>& noise, Memory& memory)
       : values_(values), noise_(noise), memory_(memory) {}
 
   std::vector<Expected> run() {
     inputs_.resize(values_.size());
     floors_.resize(values_.size());
+    cancelling_.assign(values_.size(), 1);
     for (size_t i = 0; i < values_.size(); ++i) look_at_inputs(i);
+    lower_exact_floors();
     for (size_t i = 0; i < values_.size(); ++i)
       if (const Value& value = values_[i]; value.role != 0 && is_usable(value))
         peers_[value.role].push_back(static_cast<uint32_t>(i));
@@ -113,7 +135,8 @@ class Model {
   static bool is_finite(const Value& value) { return value.is_compared && !value.is_broken; }
   // Its gain can be told.
   bool is_usable(const Value& value) const {
-    return is_finite(value) && value.has_origin && !value.is_bound && !value.is_discrete;
+    return is_finite(value) && value.has_origin && !value.is_bound && !value.is_discrete &&
+           !value.is_identical;
   }
 
   void look_at_inputs(size_t i) {
@@ -125,23 +148,63 @@ class Model {
       unit = std::max(unit, source.unit);
       if (source.is_broken) continue;
       if (source.is_discrete) {
-        // Another choice makes another row of all that follows.
-        if (!source.is_identical) {
-          inputs[kWhole] = std::max(inputs[kWhole], std::min(1.0, source.error(Measure::kWhole)));
-          inputs[kRow] = std::max(inputs[kRow], 1.5);
-        }
+        take_choices(value, source, inputs);
         continue;
       }
-      inputs[kWhole] = std::max(inputs[kWhole], source.spread);
+      // The rows of what holds some of them may be padding, which nobody minds.
+      if (source.has_padding && !value.has_padding && value.rows != source.rows)
+        inputs[kWhole] = std::max(inputs[kWhole], kOtherRow);
+      // Some of the rows may be those that are farthest off.
+      const bool takes_some = value.rows < source.rows;
+      inputs[kWhole] =
+          std::max(inputs[kWhole], takes_some ? std::max(source.spread, source.error(Measure::kRow))
+                                              : source.spread);
       inputs[kRow] =
           std::max({inputs[kRow], source.error(Measure::kRow), kRowOverWhole * source.spread});
       inputs[kColumn] = std::max(inputs[kColumn], source.error(Measure::kColumn));
     }
     if (value.reads_cache()) {
-      Errors& known = memory_[value.id];
+      Errors& known = memory_.inputs[value.id];
       for (size_t k = 0; k < kMeasures; ++k) known[k] = inputs[k] = std::max(known[k], inputs[k]);
     }
+    if (value.kind == OpKind::kLinear && value.sources.size() == 1) {
+      const double input_size = values_[value.sources[0]].size;
+      if (value.size > 0 && input_size > 0) {
+        double& most = memory_.sizes[value.id];
+        most = std::max(most, value.size / input_size);
+        cancelling_[i] = most / (value.size / input_size);
+      }
+    }
     floors_[i] = model_of(value).floor * unit * reduction_units(value, values_);
+  }
+
+  // Where the same operation of another layer gave identical results from identical inputs, both
+  // runs compute it in the same way, and nothing is rounded otherwise.
+  void lower_exact_floors() {
+    std::unordered_set<uint64_t> exact;
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (const Value& value = values_[i];
+          value.role != 0 && value.is_identical && value.has_origin && are_inputs_identical(value))
+        exact.insert(value.role);
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (exact.contains(values_[i].role) && are_inputs_identical(values_[i]))
+        floors_[i] *= kExactFloor;
+  }
+
+  bool are_inputs_identical(const Value& value) const {
+    return !value.sources.empty() &&
+           std::all_of(value.sources.begin(), value.sources.end(),
+                       [&](uint32_t source) { return values_[source].is_identical; });
+  }
+
+  // Another choice makes another row of what follows; and of what holds the rows of one choice, which
+  // are others then, anything.
+  static void take_choices(const Value& value, const Value& source, Errors& inputs) {
+    if (source.is_identical) return;
+    const double share = source.rows == value.rows ? source.share_differing : 1;
+    inputs[kWhole] = std::max(inputs[kWhole], kOtherRow * std::sqrt(share));
+    inputs[kRow] = std::max(inputs[kRow], kOtherRow);
+    inputs[kColumn] = std::max(inputs[kColumn], kOtherRow);
   }
 
   // What the errors of inputs come to in each measure, before they are multiplied by a gain. The
@@ -149,9 +212,10 @@ class Model {
   // it does not.
   double input_for(size_t i, size_t measure) const {
     const Errors& inputs = inputs_[i];
-    const double whole = std::hypot(inputs[kWhole], floors_[i]);
+    const double whole = cancelling_[i] * std::hypot(inputs[kWhole], floors_[i]);
     if (measure == kWhole) return whole;
-    if (measure == kRow) return std::hypot(inputs[kRow], floors_[i] * kLocalFloor[kRow]);
+    if (measure == kRow)
+      return cancelling_[i] * std::hypot(inputs[kRow], floors_[i] * kLocalFloor[kRow]);
     return std::max(whole, 0.5 * inputs[kColumn]);
   }
 
@@ -164,9 +228,24 @@ class Model {
     Expected out;
     out.input = inputs_[i][kWhole];
     out.floor = floors_[i];
-    if (i < noise_.size() && noise_[i]) return by_noise_run(i, out);
-    if (!value.has_origin || value.is_bound) return by_rows_before(value, before, out);
-    const KindModel kind = model_of(value);
+    if (!value.has_origin || value.is_bound)
+      by_rows_before(value, before, out);
+    else
+      by_gain(i, out);
+    if (i < noise_.size() && noise_[i] && noise_[i]->errors[kWhole] > 0) by_noise_run(i, out);
+    // Few elements stray more than many.
+    const double elements = static_cast<double>(value.rows) * static_cast<double>(value.columns);
+    const double straying = elements < kFewElements ? 2 : 1;
+    out.is_open = inputs_[i][kWhole] > kLostInput;
+    for (size_t k = 0; k < kMeasures; ++k)
+      out.limits[k] =
+          std::max(out.limits[k], out.errors[k] * out.factor * kLocalFactor[k] * straying);
+    if (value.kind == OpKind::kNorm) out.limits[kColumn] *= kNormColumns;
+    return out;
+  }
+
+  void by_gain(size_t i, Expected& out) const {
+    const KindModel kind = model_of(values_[i]);
     const std::vector<uint32_t> others = peers_of(i);
     out.peers = others.size();
     out.basis = others.empty() ? Basis::kKind : Basis::kPeers;
@@ -176,15 +255,15 @@ class Model {
       if (!others.empty()) {
         std::vector<double> gains;
         for (const uint32_t other : others) gains.push_back(gain_of(other, k));
+        std::sort(gains.begin(), gains.end());
+        const bool are_enough = gains.size() >= kEnoughPeers;
         gain = std::max(kLeastGain,
-                        others.size() >= kEnoughPeers
-                            ? median(gains)
-                            : kFewPeersMargin * *std::max_element(gains.begin(), gains.end()));
+                        are_enough ? gains[gains.size() / 2] : kFewPeersMargin * gains.back());
+        out.limits[k] = kAbovePeers * gains[gains.size() * 9 / 10] * input_for(i, k);
       }
       if (k == kWhole) out.gain = gain;
       out.errors[k] = std::max(gain * input_for(i, k), floors_[i] * kLocalFloor[k]);
     }
-    return out;
   }
 
   std::vector<uint32_t> peers_of(size_t i) const {
@@ -196,41 +275,44 @@ class Model {
     return out;
   }
 
-  // A type that rounds more than the noise run's makes that much more noise.
-  Expected by_noise_run(size_t i, Expected out) const {
+  // A type that rounds more than the noise run's makes that much more noise. What went into the value
+  // may be off by more than in the noise run: then it is off by more itself.
+  void by_noise_run(size_t i, Expected& out) const {
+    const Value& value = values_[i];
     const NoiseRun::Measured& own = *noise_[i];
-    out.basis = Basis::kNoiseRun;
-    out.factor = kNoiseRunFactor;
-    const double scale = own.unit > 0 ? std::max(1.0, values_[i].unit / own.unit) : 1;
+    const double scale = own.unit > 0 ? std::max(1.0, value.unit / own.unit) : 1;
     Errors noise_inputs{};
-    for (const uint32_t source : values_[i].sources)
+    for (const uint32_t source : value.sources)
       if (noise_[source])
         for (size_t k = 0; k < kMeasures; ++k)
           noise_inputs[k] = std::max(noise_inputs[k], noise_[source]->errors[k] * scale);
+    const bool is_like_mine = value.sources.empty() || noise_inputs[kWhole] > 0;
+    if (!is_like_mine) return;
+    out.basis = Basis::kNoiseRun;
+    out.factor = kNoiseRunFactor;
+    out.limits = {};
     for (size_t k = 0; k < kMeasures; ++k) {
       const double noise = own.errors[k] * scale;
-      // What went into it may be off by more than in the noise run.
-      const double gain = noise / std::hypot(noise_inputs[k], floors_[i]);
+      const double gain = noise_inputs[k] > 0 ? noise / noise_inputs[k] : 1;
       if (k == kWhole) out.gain = gain;
       out.errors[k] = std::max({noise, gain * inputs_[i][k], 0.5 * floors_[i] * kLocalFloor[k]});
     }
-    return out;
   }
 
-  Expected by_rows_before(const Value& value, const Errors& before, Expected out) const {
+  void by_rows_before(const Value& value, const Errors& before, Expected& out) const {
     out.basis = Basis::kBefore;
     out.factor = kBeforeFactor;
     out.input = before[kWhole];
     for (size_t k = 0; k < kMeasures; ++k)
       out.errors[k] = std::max(before[k], value.unit * kLocalFloor[k]);
-    return out;
   }
 
   const std::vector<Value>& values_;
   const std::vector<std::optional<NoiseRun::Measured>>& noise_;
-  InputMemory& memory_;
+  Memory& memory_;
   std::vector<Errors> inputs_;
   std::vector<double> floors_;
+  std::vector<double> cancelling_;  // how much less than at other tokens is left of the inputs
   std::unordered_map<uint64_t, std::vector<uint32_t>> peers_;
 };
 
@@ -239,22 +321,24 @@ class Model {
 void NoiseRun::add(const compare::Row& row) {
   const Value value = value_of(row, 0);
   if (!value.is_compared || value.is_broken || row.golden.is_missing()) return;
-  errors_[golden_key(row)] = {value.errors, value.unit};
+  const uint64_t golden = golden_key(row);
+  errors_[own_key(golden, row)] = {value.errors, value.unit};
+  Measured& any = errors_[golden];
+  any.unit = std::max(any.unit, value.unit);
+  for (size_t k = 0; k < kMeasures; ++k) any.errors[k] = std::max(any.errors[k], value.errors[k]);
 }
 
 std::optional<NoiseRun::Measured> NoiseRun::of(const compare::Row& row) const {
-  const auto found = errors_.find(golden_key(row));
+  const uint64_t golden = golden_key(row);
+  auto found = errors_.find(own_key(golden, row));
+  if (found == errors_.end()) found = errors_.find(golden);
   return found == errors_.end() ? std::nullopt : std::optional(found->second);
-}
-
-double Expected::limit(size_t measure) const {
-  return errors[measure] * factor * kLocalFactor[measure];
 }
 
 double Expected::excess(const Errors& measured, size_t* measure) const {
   double most = 0;
   for (size_t k = 0; k < kMeasures; ++k) {
-    const double excess = measured[k] > 0 ? measured[k] / limit(k) : 0;
+    const double excess = measured[k] > 0 ? measured[k] / limits[k] : 0;
     if (excess <= most) continue;
     most = excess;
     if (measure != nullptr) *measure = k;
@@ -279,7 +363,7 @@ std::string Expected::basis_text() const {
 
 std::vector<Expected> expect(const std::vector<Value>& values,
                              const std::vector<std::optional<NoiseRun::Measured>>& noise,
-                             InputMemory& memory) {
+                             Memory& memory) {
   return Model(values, noise, memory).run();
 }
 

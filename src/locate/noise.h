@@ -48,25 +48,31 @@ enum class Basis : uint8_t {
 
 struct Expected {
   Errors errors{};    // of a healthy value
-  double factor = 1;  // times which it is a fault
+  Errors limits{};    // above which it is a fault
+  double factor = 1;  // by which these are larger at least
   Basis basis = Basis::kKind;
   double input = 0;  // the largest error of what went into it
   double gain = 1;   // by which that grows in a healthy operation
   double floor = 0;  // the error of the operation's own rounding
   size_t peers = 0;
+  bool is_open = false;  // what went in is so far off that nothing can be told
 
-  double limit(size_t measure) const;
   // How far above the limit the errors are: a fault from 1 on.
   double excess(const Errors& errors, size_t* measure = nullptr) const;
   std::string basis_text() const;  // "3 other layers"
 };
 
-// Input errors of a value in the tokens before, by Value::id: what attention finds in its cache.
-using InputMemory = std::unordered_map<uint64_t, Errors>;
+// What is kept of the tokens before, by Value::id.
+struct Memory {
+  std::unordered_map<uint64_t, Errors> inputs;  // their errors: what attention finds in its cache
+  // Of a linear layer, the largest size of its output relative to its input. Where less is left, sums
+  // have cancelled, and errors have not.
+  std::unordered_map<uint64_t, double> sizes;
+};
 
 // Of all values of a token. `noise` has an entry for each value, or none at all.
 std::vector<Expected> expect(const std::vector<Value>& values,
                              const std::vector<std::optional<NoiseRun::Measured>>& noise,
-                             InputMemory& memory);
+                             Memory& memory);
 
 }  // namespace ait::locate

@@ -54,15 +54,23 @@ double quantised_unit(const compare::Side& side) {
   return 0.5 / (side.statistics->l2_norm / std::sqrt(count));
 }
 
+void take_shape(const compare::Row& row, Value& value) {
+  const Shape& shape = row.actual.shape;
+  value.columns = shape.empty() ? 1 : std::max<size_t>(static_cast<size_t>(shape.back()), 1);
+  value.rows = std::max<size_t>(row.comparison->elements / value.columns, 1);
+  const metrics::Side& golden = row.comparison->golden;
+  if (golden.elements > 0)
+    value.size = golden.l2_norm / std::sqrt(static_cast<double>(golden.elements));
+}
+
 void take_profile(const metrics::Comparison& c, Value& value) {
   const double whole = c.profile ? c.profile->error : c.relative_euclidean_distance;
   value.errors = {whole, whole, whole};
   value.spread = whole;
   if (!c.profile) return;
   const metrics::ErrorProfile& profile = *c.profile;
-  value.rows = std::max<size_t>(profile.rows, 1);
-  value.columns = std::max<size_t>(profile.columns, 1);
   value.column_rows = profile.column_rows;
+  value.has_padding = profile.rows < value.rows;
   value.errors = {whole, value.columns < kFewestTogether ? 0 : profile.worst_row_error,
                   value.column_rows < kFewestTogether ? 0 : profile.worst_column_error};
   const auto all_alike = [](double worst, double usual, size_t count) {
@@ -114,6 +122,11 @@ double unit_of(DType dtype) {
   }
 }
 
+void note_uses(std::vector<Value>& values) {
+  for (const Value& value : values)
+    for (const uint32_t at : value.sources) values[at].is_used = true;
+}
+
 void pass_errors_on(std::vector<Value>& values) {
   for (Value& value : values) {
     if (value.is_compared || value.is_broken) continue;
@@ -157,6 +170,9 @@ Value value_of(const compare::Row& row, size_t place) {
     value.is_compared = true;
     value.is_identical = c->identical;
     value.is_discrete = value.unit == 0;
+    take_shape(row, value);
+    value.share_differing =
+        std::min(1.0, static_cast<double>(c->differing) / static_cast<double>(value.rows));
     if (!c->identical) take_profile(*c, value);
   } else if (row.comparison && row.comparison->identical) {
     value.is_compared = value.is_identical = true;

@@ -27,19 +27,23 @@ struct Value {
       0;  // rounding of what lies between these and it, and golden has nothing like
   bool has_origin = false;  // its sources are known
   bool is_copy = false;     // of its only source
+  bool is_used = false;     // another value is computed from it
   capture::OpKind kind = capture::OpKind::kUnknown;
   bool is_leaf = false;  // computed by an operation, not between operations
 
   bool is_compared = false;  // otherwise its errors are those of what went into it
   bool is_identical = false;
-  bool is_broken = false;    // NaN or infinite on one side only
-  bool is_discrete = false;  // integers: choices, not quantities
-  bool is_bound = false;     // only statistics were kept: the errors are at least so large
-  double unit = 0;           // rounding of the coarser of the two types; 0 for exact ones
+  bool is_broken = false;      // NaN or infinite on one side only
+  bool is_discrete = false;    // integers: choices, not quantities
+  double share_differing = 0;  // of its rows, at most
+  bool is_bound = false;       // only statistics were kept: the errors are at least so large
+  double unit = 0;             // rounding of the coarser of the two types; 0 for exact ones
   Errors errors{};
   // What the whole error may become where an operation gives other weights to rows or columns: a
   // norm makes all rows count alike.
   double spread = 0;
+  double size = 0;           // root mean square of golden's
+  bool has_padding = false;  // rows that do not count in the errors
   size_t rows = 1;
   size_t columns = 1;
   size_t column_rows = 0;  // that the error of columns was taken from
@@ -56,6 +60,9 @@ Value value_of(const compare::Row& row, size_t place);
 
 // The relative error of rounding to a type, half a unit in the last place; 0 for integers.
 double unit_of(DType dtype);
+
+// Notes which values others are computed from.
+void note_uses(std::vector<Value>& values);
 
 // Gives the values that were not compared, since golden has nothing like them, the errors of what
 // went into them.

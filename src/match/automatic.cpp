@@ -119,7 +119,9 @@ class Automatic {
       planned.push_back(places ? plan_by_place(*golden_, golden_programs_[programs.first], *actual_,
                                                actual_programs_[programs.second], *places, programs)
                                : plan_by_data(programs, steps));
-    if (!places) note_idle_lines(planned);
+    if (!places)
+      for (std::string& note : notes_on_idle_lines(*golden_, *actual_, options_.mappings, planned))
+        notes_.push_back(std::move(note));
     if (places && golden_->traits.inputs_are_values && actual_->traits.inputs_are_values)
       for (PlannedProgram& program : planned)
         plan_beside_names(
@@ -519,38 +521,6 @@ class Automatic {
         for (WeighedTensor& each : weighed_for(problem, is_golden, i, places))
           weighed_.push_back(std::move(each));
       }
-    }
-  }
-
-  // Says which lines of the mapping file pair nothing, though both of their types occur.
-  void note_idle_lines(const std::vector<PlannedProgram>& planned) {
-    if (golden_->traits.types == actual_->traits.types) return;
-    const bool golden_is_modules = golden_->traits.types == capture::Traits::Types::kModules;
-    for (const TypeMapping& line : options_.mappings) {
-      const auto is_of = [](const Recording& recording, const std::vector<uint32_t>& slots,
-                            const std::string& type) {
-        return !slots.empty() &&
-               recording.operations[recording.slots[slots[0]].operation].type.find(type) !=
-                   std::string::npos;
-      };
-      bool golden_occurs = false;
-      bool actual_occurs = false;
-      bool is_idle = true;
-      for (const PlannedProgram& program : planned) {
-        for (const PlannedPair& pair : program.pairs) {
-          const bool golden_is =
-              is_of(*golden_, pair.golden, golden_is_modules ? line.module : line.library);
-          const bool actual_is =
-              is_of(*actual_, pair.actual, golden_is_modules ? line.library : line.module);
-          golden_occurs |= golden_is;
-          actual_occurs |= actual_is;
-          is_idle &= !(golden_is && actual_is);
-        }
-      }
-      if (is_idle && golden_occurs && actual_occurs)
-        notes_.push_back("the mapping file's line " + line.library + ": " + line.module +
-                         " pairs nothing: the two do not stand in the same layers, or not in equal "
-                         "numbers, or their sizes do not fit");
     }
   }
 

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "match/data_flow.h"
 #include "match/layers.h"
 
 namespace ait::match {
@@ -15,8 +16,6 @@ using capture::OpKind;
 using capture::Recording;
 using Types = capture::Traits::Types;
 
-constexpr uint32_t kNone = ~uint32_t{0};
-
 // Of two operations that hold others, so many have to correspond: a single one says little.
 constexpr size_t kFewestInside = 2;
 
@@ -25,16 +24,6 @@ constexpr size_t kFewestInside = 2;
 constexpr OpKind kKinds[] = {OpKind::kEmbedding,  OpKind::kNorm,      OpKind::kLinear,
                              OpKind::kActivation, OpKind::kAttention, OpKind::kAdd,
                              OpKind::kMultiply};
-
-// The value that is this tensor of the operation at a position; kNone where there is none.
-uint32_t find_value(const SegmentSide& side, uint32_t position, Direction direction,
-                    uint32_t index) {
-  for (uint32_t i = 0; i < side.values.size(); ++i)
-    if (side.values[i].position == position && side.values[i].direction == direction &&
-        side.values[i].index == index)
-      return i;
-  return kNone;
-}
 
 // Looking up rows of a table is an embedding where what it is part of is one.
 bool does(const SegmentSide& side, const Value& value, OpKind kind) {
@@ -50,11 +39,12 @@ bool is_adapted(const Recording& recording, uint32_t operation) {
          recording.operations[operation].kind == OpKind::kLinear && !is_leaf(recording, operation);
 }
 
-bool lies_in_adapted(const Recording& recording, uint32_t operation) {
-  for (uint32_t above = recording.operations[operation].parent; above != capture::kNoOperation;
-       above = recording.operations[above].parent)
-    if (is_adapted(recording, above)) return true;
-  return false;
+// The projection with an adapter that an operation is a part of; kNoOperation for none.
+uint32_t adapted_around(const Recording& recording, uint32_t operation) {
+  uint32_t above = recording.operations[operation].parent;
+  while (above != capture::kNoOperation && !is_adapted(recording, above))
+    above = recording.operations[above].parent;
+  return above;
 }
 
 // Whether an activation of a library multiplies, too: what comes before it is a projection twice as
@@ -79,26 +69,10 @@ std::vector<uint32_t> workers(const SegmentSide& side, OpKind kind) {
     const uint32_t operation = side.segment.operation_at(value.position);
     const bool is_whole = value.is_leaf || is_adapted(side.recording, operation);
     if (is_whole && value.is_output() && value.index == 0 && does(side, value, kind) &&
-        !lies_in_adapted(side.recording, operation))
+        adapted_around(side.recording, operation) == capture::kNoOperation)
       out.push_back(i);
   }
   return out;
-}
-
-// What the operation at a position reads first: by the names of tensors, what the last leaf before
-// it wrote.
-uint32_t first_input_producer(const SegmentSide& side, uint32_t position) {
-  const Operation& reader = side.recording.operations[side.segment.operation_at(position)];
-  if (reader.inputs.empty()) return kNone;
-  for (uint32_t before = position; before-- > 0;) {
-    const Operation& writer = side.recording.operations[side.segment.operation_at(before)];
-    const auto name = std::find(writer.outputs.begin(), writer.outputs.end(), reader.inputs[0]);
-    if (name == writer.outputs.end()) continue;
-    const uint32_t value = find_value(side, before, Direction::kOutput,
-                                      static_cast<uint32_t>(name - writer.outputs.begin()));
-    if (value != kNone && side.values[value].is_leaf) return value;
-  }
-  return kNone;
 }
 
 // Whether an operation has a twin: another one of its size and parent. Layers have, unless there is
@@ -112,20 +86,13 @@ bool has_twin(const Recording& recording, uint32_t operation) {
   return false;
 }
 
-// Whether a norm may add a residual before it works: it reads more than a tensor and its weights, or
-// puts out the sum, too. What it reads first is not what golden's norm works on, then.
-bool adds_first(const Operation& norm) {
-  const bool has_bias = norm.type.find("LayerNorm") != std::string::npos;
-  return norm.outputs.size() > 1 || norm.inputs.size() > (has_bias ? 3u : 2u);
-}
-
 // The first output of the layer: of the operation that holds all of the segment and has a twin, or,
 // in a model of one layer, of the innermost one that holds half of it, and a norm and an activation.
 // Half alone says nothing: the attention of a layer may hold more than all the rest.
 uint32_t layer_output(const SegmentSide& side) {
   const Recording& recording = side.recording;
   const std::vector<uint32_t>& operations = side.segment.operations;
-  uint32_t layer = kNone;
+  uint32_t layer = kNoValue;
   for (uint32_t i = 0; i < operations.size(); ++i) {
     const uint32_t end = recording.operations[operations[i]].end;
     size_t inside = 0;
@@ -144,24 +111,28 @@ uint32_t layer_output(const SegmentSide& side) {
       break;
     }
   }
-  return layer == kNone ? kNone : find_value(side, layer, Direction::kOutput, 0);
+  return layer == kNoValue ? kNoValue : find_value(side, layer, Direction::kOutput, 0);
 }
 
 class TypePairing {
  public:
-  TypePairing(const MatchProblem& problem, std::span<const Match> matches) : problem_(problem) {
+  TypePairing(const MatchProblem& problem, std::span<const Match> matches)
+      : problem_(problem),
+        golden_partial_(partial_sums(problem.golden)),
+        actual_partial_(partial_sums(problem.actual)) {
     for (const Match& match : matches) {
-      // What moves the result of a work does not do it: the work is still to be found.
-      const Value& golden = problem_.golden.values[match.golden];
-      const bool is_moved = golden.is_leaf && golden.is_output() &&
-                            problem_.actual.values[match.actual].kind != golden.kind;
-      if (!is_moved) golden_used_.insert(match.golden);
       actual_used_.insert(match.actual);
       found_.emplace_back(match.golden, match.actual);
       const bool is_whole =
           match.form.golden.taken == 0 && match.form.actual.taken == 0 && !match.golden_too;
       if (is_whole) settled_.emplace_back(match.golden, match.actual);
+      if (const uint32_t whole = whole_around(match.golden, match.actual); whole != kNoValue) {
+        golden_used_.insert(whole);
+        if (is_whole) settled_.emplace_back(whole, match.actual);
+      }
     }
+    for (const Match& match : matches)
+      if (!is_work_to_be_found(match)) golden_used_.insert(match.golden);
   }
 
   std::vector<TypedPair> run() {
@@ -181,13 +152,49 @@ class TypePairing {
       }
       pair_in_order(goldens, actuals, "types and order fit");
     }
+    pair_tables();
     pair_by_flow();
+    pair_passed_on();
     pair_trunks();
     pair_by_contents();
     return std::move(pairs_);
   }
 
  private:
+  // A projection whose adapter my side lacks is the whole by its work. kNoValue where golden's value is
+  // no part of one with an adapter.
+  uint32_t whole_around(uint32_t golden, uint32_t actual) const {
+    const SegmentSide& side = problem_.golden;
+    const uint32_t outer =
+        adapted_around(side.recording, side.segment.operation_at(side.values[golden].position));
+    const bool is_work = problem_.actual.values[actual].kind == OpKind::kLinear;
+    return is_work && outer != capture::kNoOperation ? output_of(side, outer) : kNoValue;
+  }
+
+  // What moves the result of a work does not do it: the work is still to be found. Unless that is
+  // known to be somebody's: of a fused projection one part is found, and another one is split off.
+  // Gathering rows of a table is all that an embedding does.
+  bool is_work_to_be_found(const Match& match) const {
+    const Value& golden = problem_.golden.values[match.golden];
+    const Value& actual = problem_.actual.values[match.actual];
+    const bool looks_up = golden.kind == OpKind::kEmbedding &&
+                          is_called(problem_.actual.operation_of(actual), "gather");
+    const bool is_moved =
+        golden.is_leaf && golden.is_output() && actual.kind != golden.kind && !looks_up;
+    return is_moved && !actual_used_.contains(origin_of(match.actual));
+  }
+
+  // What is passed on to my value, by however many that compute nothing; kNoValue where nobody says.
+  uint32_t origin_of(uint32_t actual) const {
+    const SegmentSide& side = problem_.actual;
+    if (side.values[actual].kind != OpKind::kMove) return kNoValue;
+    uint32_t origin = given_to(side, side.values[actual].position);
+    while (origin != kNoValue && !actual_used_.contains(origin) &&
+           side.values[origin].kind == OpKind::kMove)
+      origin = given_to(side, side.values[origin].position);
+    return origin;
+  }
+
   // Splits both lists at the pairs that are settled and pairs what is free in between, where both
   // sides have equally many there:
   //
@@ -276,9 +283,13 @@ class TypePairing {
         for (size_t n = 1; n <= kMostAsOne && g + n <= golden_count; ++n) {
           for (size_t m = 1; m <= (n == 1 ? kMostAsOne : 1) && a + m <= actual_count; ++m) {
             const Cut& rest = cuts[g + n][a + m];
-            if (rest.ways == 0 || !widths_fit(sum(goldens, g, g + n, &Evidence::golden),
-                                              sum(actuals, a, a + m, &Evidence::actual)))
-              continue;
+            const size_t golden_sum = sum(goldens, g, g + n, &Evidence::golden);
+            const size_t actual_sum = sum(actuals, a, a + m, &Evidence::actual);
+            if (rest.ways == 0 || !widths_fit(golden_sum, actual_sum)) continue;
+            const bool is_whole =
+                is_whole_on_each_rank(goldens[g], golden_partial_, &Evidence::golden) &&
+                is_whole_on_each_rank(actuals[a], actual_partial_, &Evidence::actual);
+            if (is_whole && golden_sum != actual_sum) continue;
             cut = {std::min<size_t>(cut.ways + rest.ways, 2), n, m};
           }
         }
@@ -301,6 +312,55 @@ class TypePairing {
             actual == golden * problem_.golden.recording.ranks.size());
   }
 
+  // Whether a tensor is as wide on one rank as the whole is: all ranks have the same, or parts that
+  // are to be added up.
+  bool is_whole_on_each_rank(uint32_t value, const std::set<uint32_t>& partial,
+                             std::vector<Evidence::ValueFacts> Evidence::* facts) const {
+    const bool is_golden = facts == &Evidence::golden;
+    const SegmentSide& side = is_golden ? problem_.golden : problem_.actual;
+    return side.recording.ranks.size() == 1 || partial.contains(value) ||
+           std::any_of(problem_.evidence.begin(), problem_.evidence.end(),
+                       [&](const Evidence& evidence) { return (evidence.*facts)[value].is_same; });
+  }
+
+  // Tables of angles for the first position: cosines are ones and sines zeros, which tells as much as
+  // data do where one table of each side holds that number.
+  void pair_tables() {
+    const auto is_table = [](const Value& value, OpKind kind) {
+      return value.is_output() && value.is_leaf && value.kind == kind;
+    };
+    const auto hold_the_same = [&](uint32_t golden, uint32_t actual) {
+      return !problem_.evidence.empty() &&
+             std::all_of(problem_.evidence.begin(), problem_.evidence.end(),
+                         [&](const Evidence& evidence) {
+                           const auto& g = evidence.golden[golden];
+                           const auto& a = evidence.actual[actual];
+                           return g.constant && g.constant == a.constant && g.columns == a.columns;
+                         });
+    };
+    for (uint32_t g = 0; g < problem_.golden.values.size(); ++g) {
+      if (golden_used_.contains(g) || !is_table(problem_.golden.values[g], OpKind::kOther))
+        continue;
+      std::vector<uint32_t> same;
+      size_t tables = 0;
+      for (uint32_t a = 0; a < problem_.actual.values.size(); ++a) {
+        if (actual_used_.contains(a) || !hold_the_same(g, a)) continue;
+        const Value& value = problem_.actual.values[a];
+        const bool is_one = is_table(value, OpKind::kMove);
+        tables += is_one ? 1 : 0;
+        if (is_one || !value.is_leaf) same.push_back(a);
+      }
+      size_t goldens = 0;
+      for (uint32_t other = 0; other < problem_.golden.values.size(); ++other)
+        if (is_table(problem_.golden.values[other], OpKind::kOther) && !same.empty() &&
+            hold_the_same(other, same[0]))
+          ++goldens;
+      if (tables != 1 || goldens != 1) continue;
+      for (const uint32_t a : same)
+        add(g, a, "both hold the same number everywhere, and no other table does");
+    }
+  }
+
   // What feeds an operation is what goes into the module that the operation corresponds to. Pairs
   // that are found so are followed further back.
   void pair_by_flow() {
@@ -310,17 +370,82 @@ class TypePairing {
       const Value& a = problem_.actual.values[actual];
       const bool is_work =
           a.kind == OpKind::kLinear || a.kind == OpKind::kNorm || a.kind == OpKind::kActivation;
-      if (!is_work || g.kind != a.kind || !g.is_output() || !g.is_leaf || !a.is_leaf) continue;
-      if (a.kind == OpKind::kNorm && adds_first(problem_.actual.operation_of(a))) continue;
+      const bool is_whole =
+          g.is_leaf ||
+          is_adapted(problem_.golden.recording, problem_.golden.segment.operation_at(g.position));
+      if (!is_work || g.kind != a.kind || !g.is_output() || !is_whole || !a.is_leaf) continue;
       const uint32_t input = find_value(problem_.golden, g.position, Direction::kInput, 0);
-      const uint32_t producer = first_input_producer(problem_.actual, a.position);
-      // A quantised operation reads integers, which are nothing that golden has.
-      if (!is_free(input, producer) || !is_float(producer) ||
-          problem_.actual.values[producer].kind == OpKind::kQuantise)
+      const std::string& name = problem_.golden.operation_of(g).name;
+      if (a.kind == OpKind::kNorm && adds_first(problem_.actual, a)) {
+        // The norm's other output is the sum that it worked on.
+        const uint32_t sum = find_value(problem_.actual, a.position, Direction::kOutput, 1);
+        const bool is_only =
+            find_value(problem_.actual, a.position, Direction::kOutput, 2) == kNoValue;
+        const bool is_as_wide = sum != kNoValue && columns_of(sum, &Evidence::actual) ==
+                                                       columns_of(actual, &Evidence::actual);
+        if (a.index == 0 && is_only && is_as_wide && is_free(input, sum))
+          add(input, sum, "it is the sum that what corresponds to " + name + " works on");
         continue;
-      add(input, producer,
-          "it is the input of what corresponds to " + problem_.golden.operation_of(g).name);
+      }
+      const uint32_t producer = producer_of(a);
+      if (is_free(input, producer))
+        add(input, producer, "it is the input of what corresponds to " + name);
     }
+  }
+
+  // What an operation of mine was given, before it was quantised: integers are nothing that golden
+  // has.
+  uint32_t producer_of(const Value& reader) const {
+    const SegmentSide& side = problem_.actual;
+    uint32_t producer = given_to(side, reader.position);
+    while (producer != kNoValue &&
+           (!is_float(producer) || side.values[producer].kind == OpKind::kQuantise))
+      producer = given_to(side, side.values[producer].position);
+    if (producer == kNoValue || has_topology(side)) return producer;
+    const bool is_only_output =
+        find_value(side, side.values[producer].position, Direction::kOutput, 1) == kNoValue;
+    return is_only_output && may_feed(side, producer, reader.kind) ? producer : kNoValue;
+  }
+
+  // What passes on the result of an operation corresponds to what the operation does: an all-reduce
+  // that adds up a projection's parts, a transpose, the last rows of a norm.
+  void pair_passed_on() {
+    const SegmentSide& side = problem_.actual;
+    for (uint32_t a = 0; a < side.values.size(); ++a) {
+      const Value& value = side.values[a];
+      if (!value.is_output() || !value.is_leaf || value.kind != OpKind::kMove ||
+          actual_used_.contains(a))
+        continue;
+      const uint32_t source = origin_of(a);
+      const auto found = std::find_if(settled_.begin(), settled_.end(),
+                                      [&](const auto& pair) { return pair.second == source; });
+      if (found == settled_.end() || !passes_on(a, source, found->first)) continue;
+      const uint32_t golden = found->first;
+      add(golden, a,
+          "it passes on what corresponds to " +
+              problem_.golden.operation_of(problem_.golden.values[golden]).name);
+    }
+  }
+
+  // Whether all of what my value was made of, which corresponds to golden's, is in it.
+  bool passes_on(uint32_t actual, uint32_t source, uint32_t golden) const {
+    const Operation& operation = problem_.actual.operation_of(problem_.actual.values[actual]);
+    const size_t columns = columns_of(actual, &Evidence::actual);
+    const bool is_as_wide = columns != 0 && columns == columns_of(golden, &Evidence::golden);
+    if (is_called(operation, "allreduce"))
+      return is_as_wide && columns == columns_of(source, &Evidence::actual);
+    const auto has_form = [&](const auto& is_one) {
+      return std::any_of(problem_.evidence.begin(), problem_.evidence.end(),
+                         [&](const Evidence& evidence) {
+                           const auto& whole = evidence.at(golden, actual).whole;
+                           return whole && is_one(*whole);
+                         });
+    };
+    if (is_called(operation, "allgather") || is_called(operation, "transpose"))
+      return is_as_wide || has_form([](const Form&) { return true; });
+    // Of other rows than the last ones nobody knows which they are.
+    return is_called(operation, "gather") &&
+           has_form([](const Form& form) { return form.fit == Fit::kLastRows; });
   }
 
   // Operations that hold others go together where what one holds corresponds to what the other
@@ -339,7 +464,7 @@ class TypePairing {
       if (value.is_leaf || !value.is_output() || value.index != 0 || actual_used_.contains(a))
         continue;
       // The innermost golden operation that holds all that corresponds to something in mine.
-      uint32_t holder = kNone;
+      uint32_t holder = kNoValue;
       size_t inside = 0;
       for (const auto& [g, found] : found_) {
         if (!holds(actual, operation(problem_.actual, a), operation(problem_.actual, found)))
@@ -349,7 +474,7 @@ class TypePairing {
         while (holder != capture::kNoOperation && !holds(golden, holder, member))
           holder = golden.operations[holder].parent;
       }
-      if (inside < kFewestInside || holder == kNone || holder == capture::kNoOperation) continue;
+      if (inside < kFewestInside || holder == kNoValue || holder == capture::kNoOperation) continue;
       const bool is_mutual = std::all_of(found_.begin(), found_.end(), [&](const auto& pair) {
         return !holds(golden, holder, operation(problem_.golden, pair.first)) ||
                holds(actual, operation(problem_.actual, a),
@@ -360,13 +485,13 @@ class TypePairing {
     }
   }
 
-  // The first output of an operation; kNone where it is not in the segment, or has none.
+  // The first output of an operation; kNoValue where it is not in the segment, or has none.
   static uint32_t output_of(const SegmentSide& side, uint32_t operation) {
     for (uint32_t i = 0; i < side.values.size(); ++i)
       if (side.values[i].is_output() && side.values[i].index == 0 &&
           side.segment.operation_at(side.values[i].position) == operation)
         return i;
-    return kNone;
+    return kNoValue;
   }
 
   void pair_trunks() {
@@ -376,7 +501,7 @@ class TypePairing {
   }
 
   bool is_free(uint32_t golden, uint32_t actual) const {
-    return golden != kNone && actual != kNone && !golden_used_.contains(golden) &&
+    return golden != kNoValue && actual != kNoValue && !golden_used_.contains(golden) &&
            !actual_used_.contains(actual) && sizes_fit(golden, actual);
   }
 
@@ -409,6 +534,8 @@ class TypePairing {
   }
 
   const MatchProblem& problem_;
+  std::set<uint32_t> golden_partial_;
+  std::set<uint32_t> actual_partial_;
   std::set<uint32_t> golden_used_;
   std::set<uint32_t> actual_used_;
   std::vector<std::pair<uint32_t, uint32_t>> settled_;  // whole values, golden and mine

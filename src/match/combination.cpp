@@ -16,6 +16,11 @@ constexpr double kOutliers = 0.02;
 // A part that matters in fewer elements than this is none: anything times 0 could be added.
 constexpr double kMatters = 0.1;
 
+// The cosine of unrelated tensors is about 0, give or take 1/sqrt(elements); one that was added to
+// others has a share of the result that can be seen.
+constexpr double kFewestShare = 0.2;
+constexpr double kDeviations = 6;
+
 // The sum of each three of so many is tried.
 constexpr size_t kMostForThree = 12;
 
@@ -163,6 +168,26 @@ std::optional<Combination> find_combination(const Content& result,
                                             const std::vector<const Content*>& candidates) {
   if (!result.is_read() || !result.is_float() || result.is_constant) return std::nullopt;
   return Search(result, candidates).run();
+}
+
+bool goes_along(const Content& part, const Content& result) {
+  if (!part.is_read() || !part.is_float() || part.is_constant || !result.is_read() ||
+      part.elements != result.elements)
+    return false;
+  double pp = 0;
+  double rr = 0;
+  double pr = 0;
+  for (size_t i = 0; i < result.sample.size(); ++i) {
+    const double p = part.sample[i];
+    const double r = result.sample[i];
+    if (!std::isfinite(p) || !std::isfinite(r)) continue;
+    pp += p * p;
+    rr += r * r;
+    pr += p * r;
+  }
+  const double least =
+      std::max(kFewestShare, kDeviations / std::sqrt(static_cast<double>(result.sample.size())));
+  return std::abs(pr) > least * std::sqrt(pp * rr);
 }
 
 }  // namespace ait::match

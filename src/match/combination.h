@@ -25,4 +25,8 @@ struct Combination {
 std::optional<Combination> find_combination(const Content& result,
                                             const std::vector<const Content*>& candidates);
 
+// Whether one tensor went into another of its size by addition, whatever else did: unrelated ones do
+// not go along with each other.
+bool goes_along(const Content& part, const Content& result);
+
 }  // namespace ait::match

@@ -46,7 +46,8 @@ std::vector<Readings> read_all(const SegmentRound& from) {
 std::vector<Evidence::ValueFacts> facts_of(const std::vector<Readings>& values) {
   std::vector<Evidence::ValueFacts> out;
   out.reserve(values.size());
-  for (const Readings& each : values) out.push_back({each.content, each.columns, each.is_float});
+  for (const Readings& each : values)
+    out.push_back({each.content, each.columns, each.is_float, each.is_same, each.constant});
   return out;
 }
 

@@ -60,6 +60,8 @@ struct Evidence {
     uint64_t content = 0;
     size_t columns = 0;
     bool is_float = true;
+    bool is_same = false;           // on all of several ranks
+    std::optional<float> constant;  // what all elements are
   };
   // How near two values are.
   struct PairFacts {

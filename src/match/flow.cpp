@@ -1,20 +1,21 @@
 #include "match/flow.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "base/parallel.h"
+#include "match/between_parts.h"
 #include "match/by_names.h"
-#include "match/combination.h"
 #include "match/content.h"
+#include "match/flow_by_names.h"
 #include "match/layers.h"
+#include "match/run_slots.h"
 #include "match/sample.h"
 
 namespace ait::match {
@@ -22,99 +23,65 @@ namespace {
 
 using capture::Direction;
 using capture::kNoOperation;
-using capture::Level;
-using capture::Moment;
 using capture::Operation;
 using capture::OpKind;
 using capture::Recording;
 using capture::Slot;
 
-constexpr uint32_t kNoValue = ~uint32_t{0};
-
 // Layers of a structure that are looked at. The first is given what all are, such as tables of
 // positions; a fault in the second may hide what is computed there, which the third shows.
 constexpr size_t kLayersLookedAt = 3;
 
-// What goes into the sum of a residual addition was computed not long ago.
-constexpr size_t kMostCandidates = 16;
-
-// When a tensor is there: inputs when their operation begins, outputs when it has ended, those of
-// what it consists of first.
-using Time = std::tuple<uint32_t, bool, uint32_t, uint32_t>;
+// Fewer numbers than these are parameters rather than data.
+constexpr size_t kFewestElements = 8;
 
 class FlowFinder {
  public:
-  FlowFinder(const RunSide& side, size_t program, const SideStep& step)
+  FlowFinder(const RunSide& side, size_t program, const std::vector<const SideStep*>& steps)
       : side_(side),
         recording_(side.recording),
+        slots_(side.recording),
         program_(side.programs[program]),
-        step_(step),
+        steps_(steps),
+        step_(steps.front()),
         made_(recording_.slots.size()),
         contents_(recording_.slots.size()),
         is_open_(recording_.slots.size()) {}
 
   Flow run() {
+    const std::vector<uint32_t> operations = all_operations();
+    const bool are_shared = are_names_shared(recording_, program_.tops);
+    // What was recorded of inputs leads farther than the names of a mere layer.
+    use_names_ = are_shared || !has_input_slots(operations);
+    if (use_names_) follow_names(recording_, operations, are_shared, made_);
     choose_layers();
+    choose_step();
     read();
-    for (const uint32_t slot : slots_in_time(looked_at_)) identify(slot);
+    for (const uint32_t each : slots_.in_time(looked_at_)) identify(each);
     copy_to_other_layers();
-    list_readers();
-    for (const uint32_t slot : slots_in_time(looked_at_)) compose(slot);
+    BetweenParts between(slots_, contents_, is_open_, made_,
+                         [&](uint32_t each) { return load(each); });
+    between.list_readers(operations);
+    for (const uint32_t each : slots_.in_time(looked_at_)) between.compose(each);
     copy_to_other_layers();
+    follow_kernels();
     return {std::move(made_)};
   }
 
  private:
-  const Operation& operation(uint32_t index) const { return recording_.operations[index]; }
-  const Slot& slot(uint32_t index) const { return recording_.slots[index]; }
-  bool is_input(uint32_t index) const { return slot(index).direction == Direction::kInput; }
-  bool has_slots(uint32_t index) const {
-    return recording_.first_slot[index] < recording_.first_slot[index + 1];
-  }
+  const Operation& operation(uint32_t index) const { return slots_.operation(index); }
+  const Slot& slot(uint32_t index) const { return slots_.slot(index); }
+  bool is_input(uint32_t index) const { return slots_.is_input(index); }
 
-  template <typename Visit>
-  void each_slot(uint32_t index, Direction direction, const Visit& visit) const {
-    for (uint32_t i = recording_.first_slot[index]; i < recording_.first_slot[index + 1]; ++i)
-      if (slot(i).direction == direction && is_value(i)) visit(i);
-  }
+  // Whether names have told already what an operation reads.
+  bool is_named(uint32_t index) const { return use_names_ && has_names(operation(index)); }
 
-  // What an operation may have changed by the time it has ended is no input, where there is better.
-  bool is_value(uint32_t index) const {
-    const Slot& one = slot(index);
-    if (one.direction == Direction::kOutput) return one.moment == Moment::kAfter;
-    if (one.moment == Moment::kBefore) return true;
-    for (uint32_t i = recording_.first_slot[one.operation]; i < index; ++i)
-      if (slot(i).moment == Moment::kBefore && slot(i).direction == Direction::kInput &&
-          slot(i).index == one.index)
-        return false;
-    return true;
-  }
-
-  Time time_of(uint32_t index) const {
-    const uint32_t from = slot(index).operation;
-    if (is_input(index)) return {from, true, from, index};
-    return {operation(from).end, false, ~from, index};
-  }
-
-  std::vector<uint32_t> slots_in_time(const std::vector<uint32_t>& operations) const {
-    std::vector<uint32_t> out;
-    for (const uint32_t each : operations)
-      for (const Direction direction : {Direction::kInput, Direction::kOutput})
-        each_slot(each, direction, [&](uint32_t index) { out.push_back(index); });
-    std::sort(out.begin(), out.end(),
-              [&](uint32_t a, uint32_t b) { return time_of(a) < time_of(b); });
-    return out;
-  }
-
-  // The nearest operation around that was recorded: a list of modules is called by nobody.
-  uint32_t around(uint32_t index) const {
-    uint32_t above = operation(index).parent;
-    while (above != kNoOperation && !has_slots(above)) above = operation(above).parent;
-    return above;
-  }
-
-  bool lies_in(uint32_t index, uint32_t container) const {
-    return container == kNoOperation || (index >= container && index < operation(container).end);
+  bool has_input_slots(const std::vector<uint32_t>& operations) const {
+    return std::any_of(operations.begin(), operations.end(), [&](uint32_t each) {
+      bool out = false;
+      slots_.each_slot(each, Direction::kInput, [&](uint32_t) { out = true; });
+      return out;
+    });
   }
 
   void choose_layers() {
@@ -127,7 +94,7 @@ class FlowFinder {
     const auto add_result = [&](size_t layer) {
       const uint32_t root = layers[layer].operations.front();
       bool has_output = false;
-      each_slot(root, Direction::kOutput, [&](uint32_t) { has_output = true; });
+      slots_.each_slot(root, Direction::kOutput, [&](uint32_t) { has_output = true; });
       if (has_output)
         chosen.insert(root);
       else
@@ -141,30 +108,60 @@ class FlowFinder {
       }
     }
     if (!layers.empty()) add_result(layers.size() - 1);
-    looked_at_.assign(chosen.begin(), chosen.end());
+    std::copy_if(chosen.begin(), chosen.end(), std::back_inserter(looked_at_),
+                 [&](uint32_t each) { return !is_named(each); });
+  }
+
+  // Attention to a single token does nothing but pass its value on: a prompt tells more than a new
+  // word does, and a second word more than a prompt of one.
+  void choose_step() {
+    if (steps_.size() > 1 && !looked_at_.empty() && size_in(*steps_[1]) >= size_in(*steps_[0]))
+      step_ = steps_[1];
+  }
+
+  size_t size_in(const SideStep& step) const {
+    constexpr size_t kEnough = 8;
+    size_t seen = 0;
+    size_t elements = 0;
+    for (const uint32_t each : looked_at_)
+      slots_.each_slot(each, Direction::kOutput, [&](uint32_t index) {
+        const auto round = seen < kEnough ? round_of(side_, step, each) : std::nullopt;
+        if (!round || !recording_.has(0, *round, index)) return;
+        if (const auto shape = read_shape(recording_.record(0, *round, index))) {
+          ++seen;
+          elements += count_elements(*shape).value_or(0);
+        }
+      });
+    return elements;
   }
 
   void read() {
-    const std::vector<uint32_t> slots = slots_in_time(looked_at_);
+    const std::vector<uint32_t> slots = slots_.in_time(looked_at_);
     parallel_for(slots.size(), 0, [&](size_t i) {
-      const auto round = round_of(side_, step_, slot(slots[i]).operation);
-      if (!round) return;
-      for (size_t rank = 0; rank < recording_.ranks.size(); ++rank) {
-        if (!recording_.has(rank, *round, slots[i])) continue;
-        contents_[slots[i]] = read_content(recording_.record(rank, *round, slots[i]));
-        return;
-      }
+      Content& content = contents_[slots[i]];
+      if (const auto record = record_of(slots[i])) content = read_content(*record);
+      // Between the operations of a compiled graph nothing is computed, and there are many.
+      if (!recording_.graphs.empty()) content.sample = {};
     });
     has_inputs_ = std::any_of(slots.begin(), slots.end(), [&](uint32_t each) {
       return is_input(each) && contents_[each].is_read();
     });
   }
 
-  // What a slot's tensor is one of: the output, or the input that no operation put out.
-  uint32_t root_of(uint32_t index) const {
-    while (made_[index].is_copy && is_input(index)) index = made_[index].sources[0];
-    return index;
+  // On the first rank that has it.
+  std::optional<capture::TensorRecord> record_of(uint32_t index) const {
+    const auto round = round_of(side_, *step_, slot(index).operation);
+    for (size_t rank = 0; round && rank < recording_.ranks.size(); ++rank)
+      if (recording_.has(rank, *round, index)) return recording_.record(rank, *round, index);
+    return std::nullopt;
   }
+
+  std::optional<Tensor> load(uint32_t index) const {
+    const auto record = record_of(index);
+    return record ? load_tensor(*record) : std::nullopt;
+  }
+
+  uint32_t root_of(uint32_t index) const { return match::root_of(slots_, made_, index); }
 
   // Of the tensors so far that hold the same: the last one in the same module or in one around it,
   // else the last one.
@@ -175,9 +172,12 @@ class FlowFinder {
     for (size_t i = found->second.size(); i-- > 0;) {
       const uint32_t other = found->second[i];
       const uint32_t writer = slot(other).operation;
-      const bool is_near =
-          is_input(index) ? lies_in(reader, around(writer)) : lies_in(writer, reader);
-      if (is_near && (is_input(other) || is_input(index) || writer != reader)) return other;
+      const bool is_near = is_input(index) ? slots_.lies_in(reader, slots_.around(writer))
+                                           : slots_.lies_in(writer, reader);
+      const bool is_itself = !is_input(index) && !is_input(other) && writer == reader;
+      // A number that goes into two operations is no tensor that one has from the other.
+      const bool is_number = is_input(other) && contents_[index].elements < kFewestElements;
+      if (is_near && !is_itself && !is_number) return other;
     }
     // Zeros are found anywhere.
     return contents_[index].is_constant ? kNoValue : found->second.back();
@@ -189,30 +189,40 @@ class FlowFinder {
       if (!is_input(index)) identify_unread(index);
       return;
     }
+    if (is_input(index))
+      identify_input(index);
+    else
+      identify_output(index);
+    by_content_[content.hash].push_back(index);
+  }
+
+  void identify_input(uint32_t index) {
     Made& made = made_[index];
     const uint32_t from = slot(index).operation;
-    const bool leaf = is_leaf(recording_, from);
     const uint32_t same = same_before(index);
-    if (is_input(index)) {
-      made.is_known = true;
-      made.operation = around(from) == kNoOperation ? from : around(from);
-      if (same != kNoValue)
-        set_copy(made, root_of(same));
-      else
-        is_open_[index] = recording_.traits.inputs_are_values && content.is_float() &&
-                          around(from) != kNoOperation && !is_mask(sample_of(content));
+    made.is_known = true;
+    made.operation = slots_.around(from) == kNoOperation ? from : slots_.around(from);
+    if (same != kNoValue) {
+      set_copy(made, root_of(same));
+      if (!recording_.traits.inputs_are_values) made.operation = made_[root_of(same)].operation;
     } else {
-      made.operation = from;
-      if (leaf) {
-        identify_result(index);
-      } else if (same != kNoValue) {
-        made.is_known = true;
-        set_copy(made, same);
-      } else {
-        is_open_[index] = has_inputs_;
-      }
+      is_open_[index] = recording_.traits.inputs_are_values && contents_[index].is_float() &&
+                        slots_.around(from) != kNoOperation &&
+                        !is_mask(sample_of(contents_[index]));
     }
-    by_content_[content.hash].push_back(index);
+  }
+
+  void identify_output(uint32_t index) {
+    Made& made = made_[index];
+    made.operation = slot(index).operation;
+    if (is_leaf(recording_, made.operation)) return identify_result(index);
+    const uint32_t same = same_before(index);
+    if (same != kNoValue) {
+      made.is_known = true;
+      set_copy(made, same);
+    } else {
+      is_open_[index] = has_inputs_;
+    }
   }
 
   // Of what an operation that consists of no others puts out.
@@ -220,9 +230,16 @@ class FlowFinder {
     Made& made = made_[index];
     const uint32_t from = slot(index).operation;
     made.kind = operation(from).kind;
+    // Queries and keys are turned each for itself, and cached each for itself.
+    uint32_t outputs = 0;
+    slots_.each_slot(from, Direction::kOutput, [&](uint32_t) { ++outputs; });
+    const bool is_each =
+        (made.kind == OpKind::kRotary || made.kind == OpKind::kCache) && outputs > 1;
     bool has_input = false;
-    each_slot(from, Direction::kInput, [&](uint32_t input) {
+    slots_.each_slot(from, Direction::kInput, [&](uint32_t input) {
       has_input = true;
+      const uint32_t number = slot(input).index;
+      if (is_each && number < outputs && number != slot(index).index) return;
       made.is_known |= made_[input].is_known;
       made.sources.push_back(input);
     });
@@ -250,105 +267,12 @@ class FlowFinder {
     return out;
   }
 
-  void list_readers() {
-    for (const std::vector<uint32_t>& operations : all_operations())
-      for (const uint32_t each : operations)
-        each_slot(each, Direction::kInput,
-                  [&](uint32_t input) { readers_[root_of(input)].push_back(each); });
-  }
-
-  std::vector<std::vector<uint32_t>> all_operations() const {
-    std::vector<std::vector<uint32_t>> out = {program_.outside.operations};
-    for (const Segment& layer : program_.layers) out.push_back(layer.operations);
+  std::vector<uint32_t> all_operations() const {
+    std::vector<uint32_t> out = program_.outside.operations;
+    for (const Segment& layer : program_.layers)
+      out.insert(out.end(), layer.operations.begin(), layer.operations.end());
+    std::sort(out.begin(), out.end());
     return out;
-  }
-
-  // The operations that a container calls itself, those that ended before a time.
-  template <typename Visit>
-  void each_part(uint32_t container, uint32_t before, const Visit& visit) const {
-    const uint32_t end = std::min(before, operation(container).end);
-    for (uint32_t i = container + 1; i < end;) {
-      if (!has_slots(i)) {
-        ++i;
-        continue;
-      }
-      if (operation(i).level == Level::kOperation && operation(i).end <= before) visit(i);
-      i = operation(i).end;
-    }
-  }
-
-  // Whether something that a container called before `end` read a tensor.
-  bool is_read_in(uint32_t value, uint32_t container, uint32_t end) const {
-    const auto found = readers_.find(value);
-    return found != readers_.end() &&
-           std::any_of(found->second.begin(), found->second.end(),
-                       [&](uint32_t reader) { return reader > container && reader < end; });
-  }
-
-  // What a container computes itself, between the operations that it calls.
-  void compose(uint32_t index) {
-    if (!is_open_[index]) return;
-    const uint32_t from = slot(index).operation;
-    const uint32_t container = is_input(index) ? around(from) : from;
-    const uint32_t end = is_input(index) ? from : operation(from).end;
-    Made& made = made_[index];
-    made.is_known = true;
-    made.operation = container;
-
-    std::vector<uint32_t> results;  // of its parts, the last first
-    std::vector<uint32_t> between;  // what it computed before
-    each_part(container, end, [&](uint32_t part) {
-      each_slot(part, Direction::kOutput, [&](uint32_t each) { results.push_back(each); });
-      each_slot(part, Direction::kInput, [&](uint32_t each) {
-        if (is_open_[each]) between.push_back(each);
-      });
-    });
-    std::vector<uint32_t> given;
-    each_slot(container, Direction::kInput, [&](uint32_t each) {
-      if (contents_[each].is_read()) given.push_back(each);
-    });
-
-    std::vector<uint32_t> candidates = results;
-    candidates.insert(candidates.end(), between.begin(), between.end());
-    std::sort(candidates.begin(), candidates.end(),
-              [&](uint32_t a, uint32_t b) { return time_of(a) > time_of(b); });
-    std::erase_if(candidates, [&](uint32_t each) {
-      return contents_[each].elements != contents_[index].elements;
-    });
-    candidates.resize(std::min(candidates.size(), kMostCandidates));
-    candidates.insert(candidates.end(), given.begin(), given.end());
-    std::vector<const Content*> contents;
-    contents.reserve(candidates.size());
-    for (const uint32_t each : candidates) contents.push_back(&contents_[each]);
-    if (const auto found = find_combination(contents_[index], contents)) {
-      made.kind = found->kind;
-      for (const size_t part : found->parts) {
-        made.sources.push_back(candidates[part]);
-        readers_[root_of(candidates[part])].push_back(from);
-      }
-      return;
-    }
-    made.kind = is_input(index) ? OpKind::kUnknown : operation(container).kind;
-    const auto is_elsewhere = [&](uint32_t value) {
-      bool out = false;
-      if (!is_input(index))
-        each_slot(container, Direction::kOutput, [&](uint32_t other) {
-          out |= other != index && made_[other].is_copy && made_[other].sources[0] == value;
-        });
-      return out;
-    };
-    for (const uint32_t last : {end + 1, end}) {
-      for (const uint32_t each : results)
-        if (!is_read_in(each, container, last) && !is_elsewhere(each)) made.sources.push_back(each);
-      for (const uint32_t each : given)
-        if (!is_read_in(root_of(each), container, last)) made.sources.push_back(each);
-      if (!made.sources.empty()) break;
-    }
-    if (made.sources.empty()) {
-      made.sources = given;
-      made.sources.insert(made.sources.end(), between.begin(), between.end());
-    }
-    std::sort(made.sources.begin(), made.sources.end());
   }
 
   // The slot of another layer of the same structure that stands where this one does.
@@ -371,7 +295,7 @@ class FlowFinder {
 
   bool is_in(uint32_t index, size_t layer) const {
     return index < recording_.slots.size() &&
-           lies_in(slot(index).operation, program_.layers[layer].operations.front());
+           slots_.lies_in(slot(index).operation, program_.layers[layer].operations.front());
   }
 
   // What a tensor of one layer is for another one: its own, the layer's before it, or the same.
@@ -387,7 +311,8 @@ class FlowFinder {
   Made made_at(const Made& made, size_t from, size_t to) const {
     Made out = made;
     const std::vector<Segment>& layers = program_.layers;
-    if (made.operation != kNoOperation && lies_in(made.operation, layers[from].operations.front()))
+    if (made.operation != kNoOperation &&
+        slots_.lies_in(made.operation, layers[from].operations.front()))
       out.operation = layers[to].operations[static_cast<size_t>(
           std::lower_bound(layers[from].operations.begin(), layers[from].operations.end(),
                            made.operation) -
@@ -414,7 +339,8 @@ class FlowFinder {
     for (const std::vector<size_t>& members : alike_) {
       if (members.size() < kLayersLookedAt) continue;
       const Segment& second = layers[members[1]];
-      for (const uint32_t each : second.operations)
+      for (const uint32_t each : second.operations) {
+        if (is_named(each)) continue;
         for (uint32_t index = recording_.first_slot[each]; index < recording_.first_slot[each + 1];
              ++index) {
           const uint32_t other = slot_at(index, second, layers[members[2]]);
@@ -423,6 +349,7 @@ class FlowFinder {
           for (size_t i = 1; i < members.size(); ++i)
             copy_to(is_hidden ? other : index, members[is_hidden ? 2 : 1], members[i]);
         }
+      }
     }
   }
 
@@ -433,10 +360,30 @@ class FlowFinder {
     is_open_[target] = is_open_[index];
   }
 
+  // What a kernel puts out comes from where the results of its operation do.
+  void follow_kernels() {
+    for (const uint32_t each : all_operations()) {
+      if (operation(each).end == each + 1 || !is_leaf(recording_, each)) continue;
+      std::optional<Made> made;
+      slots_.each_slot(each, Direction::kOutput, [&](uint32_t output) {
+        if (!made && made_[output].is_known) made = made_[output];
+      });
+      if (!made) continue;
+      made->is_copy = false;
+      for (uint32_t kernel = each + 1; kernel < operation(each).end; ++kernel)
+        slots_.each_slot(kernel, Direction::kOutput, [&](uint32_t output) {
+          made_[output] = *made;
+          made_[output].operation = kernel;
+        });
+    }
+  }
+
   const RunSide& side_;
   const Recording& recording_;
+  const RunSlots slots_;
   const Program& program_;
-  const SideStep& step_;
+  const std::vector<const SideStep*>& steps_;
+  const SideStep* step_;  // that is looked at
   std::vector<Made> made_;
   std::vector<Content> contents_;
   std::vector<bool> is_open_;  // computed between operations: of what is yet to be found
@@ -444,14 +391,14 @@ class FlowFinder {
   std::vector<uint32_t> looked_at_;
   std::vector<std::vector<size_t>> alike_;  // layers of the same structure
   std::unordered_map<uint64_t, std::vector<uint32_t>> by_content_;
-  std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // of each tensor, operations
+  bool use_names_ = false;
   bool has_inputs_ = false;
 };
 
 }  // namespace
 
 Flow find_flow(const RunSide& side, size_t program, const std::vector<const SideStep*>& steps) {
-  return FlowFinder(side, program, *steps.front()).run();
+  return FlowFinder(side, program, steps).run();
 }
 
 }  // namespace ait::match

@@ -36,7 +36,7 @@ struct Flow {
   std::vector<Made> made;
 };
 
-// Of one program, by what it did in the first of these steps that tells most; at least one.
+// Of one program, by what it did in one of the first of these steps; there is at least one.
 Flow find_flow(const RunSide& side, size_t program, const std::vector<const SideStep*>& steps);
 
 }  // namespace ait::match

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "match/plan.h"
+
 namespace ait::match {
 namespace {
 
@@ -118,6 +120,41 @@ std::string MatchProblem::listed_for_golden(uint32_t value) const {
 
 std::string MatchProblem::listed_for_actual(uint32_t value) const {
   return listed(actual, actual_lines_[value]);
+}
+
+std::vector<std::string> notes_on_idle_lines(const capture::Recording& golden,
+                                             const capture::Recording& actual,
+                                             std::span<const TypeMapping> mappings,
+                                             const std::vector<PlannedProgram>& planned) {
+  std::vector<std::string> notes;
+  if (golden.traits.types == actual.traits.types) return notes;
+  const bool golden_is_modules = golden.traits.types == Types::kModules;
+  const auto is_of = [](const capture::Recording& recording, const std::vector<uint32_t>& slots,
+                        const std::string& type) {
+    return !slots.empty() && recording.operations[recording.slots[slots[0]].operation].type.find(
+                                 type) != std::string::npos;
+  };
+  for (const TypeMapping& line : mappings) {
+    bool golden_occurs = false;
+    bool actual_occurs = false;
+    bool is_idle = true;
+    for (const PlannedProgram& program : planned) {
+      for (const PlannedPair& pair : program.pairs) {
+        const bool golden_is =
+            is_of(golden, pair.golden, golden_is_modules ? line.module : line.library);
+        const bool actual_is =
+            is_of(actual, pair.actual, golden_is_modules ? line.library : line.module);
+        golden_occurs |= golden_is;
+        actual_occurs |= actual_is;
+        is_idle &= !(golden_is && actual_is);
+      }
+    }
+    if (is_idle && golden_occurs && actual_occurs)
+      notes.push_back("the mapping file's line " + line.library + ": " + line.module +
+                      " pairs nothing: the two do not stand in the same layers, or not in equal "
+                      "numbers, or their sizes do not fit");
+  }
+  return notes;
 }
 
 }  // namespace ait::match

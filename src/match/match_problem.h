@@ -13,6 +13,8 @@
 
 namespace ait::match {
 
+struct PlannedProgram;
+
 class MatchProblem {
  public:
   const SegmentSide& golden;
@@ -56,5 +58,11 @@ class MatchProblem {
   Lines golden_lines_;
   Lines actual_lines_;
 };
+
+// Says which lines of the mapping file pair nothing, though both of their types occur.
+std::vector<std::string> notes_on_idle_lines(const capture::Recording& golden,
+                                             const capture::Recording& actual,
+                                             std::span<const TypeMapping> mappings,
+                                             const std::vector<PlannedProgram>& planned);
 
 }  // namespace ait::match

@@ -24,6 +24,11 @@ struct Entry {
   bool operator==(const Entry&) const = default;
 };
 
+void sort_unique(std::vector<uint32_t>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
 // Everything the pairs are made of; shared by copies of the function that makes them.
 struct Plan {
   SharedRecording golden;
@@ -195,24 +200,24 @@ struct Plan {
     const PlannedOrigin& planned = of[entry.pair];
     const bool from_all = planned.is_collective ||
                           programs[program].pairs[entry.pair].form.actual_ranks == RankUse::kAll;
-    std::set<size_t> sources;
-    std::set<uint32_t> passed(planned.passed.begin(), planned.passed.end());
+    std::vector<uint32_t> passed;
     out.is_copy = planned.is_copy;
     for (const uint32_t source : planned.sources)
       each_source(
           rows, programs[program], of, source,
           from_all ? std::nullopt : std::optional<uint32_t>(entry.rank),
-          [&](size_t each) { sources.insert(each); },
+          [&](size_t each) { out.sources.push_back(static_cast<uint32_t>(row - each)); },
           [&](const PlannedOrigin& each) {
             out.is_copy &= each.is_copy;
-            if (each.operation != capture::kNoOperation) passed.insert(each.operation);
+            if (each.operation != capture::kNoOperation) passed.push_back(each.operation);
           });
+    sort_unique(out.sources);
+    passed.insert(passed.end(), planned.passed.begin(), planned.passed.end());
+    sort_unique(passed);
     out.is_known = true;
     out.kind = planned.kind;
     out.operation = actual->operations[planned.operation].name;
-    out.is_copy &= sources.size() == 1;
-    for (auto source = sources.rbegin(); source != sources.rend(); ++source)
-      out.sources.push_back(static_cast<uint32_t>(row - *source));
+    out.is_copy &= out.sources.size() == 1;
     for (const uint32_t each : passed) out.passed.push_back(actual->operations[each].name);
     return out;
   }

@@ -84,6 +84,10 @@ std::vector<Tops> graphs_by_repetition(const Recording& recording, const Tops& t
   // A series is a model's layers if it is about as large as the largest one.
   std::erase_if(all, [&](const Series& series) { return 2 * series.operations < largest; });
   if (all.size() != 2 || all[0].members.size() != all[1].members.size()) return {tops};
+  // Beside a single layer its head may be that large.
+  if (all[0].members.size() == 1 &&
+      4 * std::min(all[0].operations, all[1].operations) < 3 * largest)
+    return {tops};
 
   const auto at = [&](uint32_t top) { return std::lower_bound(tops.begin(), tops.end(), top); };
   const auto layers_1 = at(all[0].members.front());
@@ -108,7 +112,9 @@ std::vector<Tops> graphs_of(const Recording& recording) {
   Tops tops = tops_of(recording);
   if (recording.traits.rounds == capture::Traits::Rounds::kCalls) return {std::move(tops)};
   auto graphs = graphs_by_topology(recording, tops);
-  return graphs.size() >= 2 ? graphs : graphs_by_repetition(recording, tops);
+  const bool is_told =
+      graphs.size() >= 2 || (graphs.size() == 1 && graphs[0].size() == tops.size());
+  return is_told ? graphs : graphs_by_repetition(recording, tops);
 }
 
 // A residual addition between modules leaves a trace only as an input of the next module. Where

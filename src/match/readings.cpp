@@ -64,6 +64,8 @@ Readings readings_of(std::vector<std::vector<Sample>> layouts) {
       out.columns = ranks[0].columns;
       out.is_float = ranks[0].is_float;
       out.content = are_shards ? content_of_shards(ranks) : content_of(ranks[0]);
+      if (!are_shards) out.constant = ranks[0].constant();
+      out.is_same = ranks.size() > 1 && !are_shards && out.content != 0;
     }
     if (are_shards) {
       read_shards(ranks, out);

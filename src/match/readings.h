@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "match/pair.h"
@@ -37,6 +38,8 @@ struct Readings {
   uint64_t content = 0;
   size_t columns = 0;  // of one rank's tensor; 0: not known
   bool is_float = true;
+  std::optional<float> constant;  // what all elements are, where they are all the same
+  bool is_same = false;  // several ranks hold the same, which is not the same number everywhere
 };
 
 // `layouts` are the layouts in which the value can be read, each with a sample of every rank.

@@ -224,6 +224,14 @@ bool Sample::informative() const {
   return false;
 }
 
+std::optional<float> Sample::constant() const {
+  if (rows.empty() || rows[0].empty() || !std::isfinite(rows[0][0])) return std::nullopt;
+  for (const auto& row : rows)
+    for (const float value : row)
+      if (value != rows[0][0]) return std::nullopt;
+  return rows[0][0];
+}
+
 uint64_t Sample::hash() const {
   uint64_t seed = columns * 8 + (last_only ? 1 : 0) + (heads_first ? 2 : 0) + (once ? 4 : 0);
   for (const auto& row : rows) {

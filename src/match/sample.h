@@ -42,7 +42,8 @@ struct Sample {
   bool is_float = true;
   std::vector<std::vector<float>> rows;  // those of sampled_rows()
 
-  bool informative() const;  // not constant, not empty
+  bool informative() const;               // not constant, not empty
+  std::optional<float> constant() const;  // the number that all elements are
   uint64_t hash() const;
   bool same_layout(const Sample& other) const {
     return last_only == other.last_only && once == other.once && heads_first == other.heads_first;

@@ -21,6 +21,10 @@ constexpr double kFewestVotes = 1.0 / 3.0;
 // Of two parts that take the same columns, the right one is so much nearer.
 constexpr double kClearlyNearer = 0.5;
 
+// A part that few have seen has to be as near as rounding makes it, quantised weights included: an
+// attention over two tokens may be 0.2 from the values of one of them.
+constexpr double kClearPart = 0.05;
+
 // So many values after one have to be known to tell that nothing is wrong before them.
 constexpr size_t kEnoughAfter = 3;
 
@@ -36,13 +40,6 @@ std::string number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1g", value);
   return text;
-}
-
-// Whether a value is the result of an operation's own work. A container only passes on what its
-// operations compute, and looking up rows of a table is moving data, too.
-bool is_computed(const Value& value) {
-  return value.is_leaf && value.kind != OpKind::kUnknown && value.kind != OpKind::kMove &&
-         value.kind != OpKind::kEmbedding;
 }
 
 class Matcher {
@@ -112,10 +109,12 @@ class Matcher {
 
   const Tally::Candidate* winner_of(const Tally& tally) const {
     const Tally::Candidate* winner = tally.winner();
-    if (winner == nullptr || static_cast<double>(winner->votes) <
-                                 kFewestVotes * static_cast<double>(problem_.evidence.size()))
-      return nullptr;
-    return winner;
+    return winner != nullptr && is_enough(winner->votes) ? winner : nullptr;
+  }
+
+  bool is_enough(size_t votes) const {
+    return static_cast<double>(votes) >=
+           kFewestVotes * static_cast<double>(problem_.evidence.size());
   }
 
   // What agrees in one round of a layer and not in another, where everything after it agrees, agreed
@@ -126,7 +125,14 @@ class Matcher {
     winners.reserve(tallies.size());
     for (const Tally& tally : tallies) winners.push_back(winner_of(tally));
     follows_well_.assign(problem_.evidence.size(), {});
+    begins_well_.assign(problem_.evidence.size(), {});
     for (size_t e = 0; e < problem_.evidence.size(); ++e) {
+      bool is_well = true;  // as far as it is known
+      for (uint32_t a = 0; a < actual_taken_.size(); ++a) {
+        begins_well_[e].push_back(is_well);
+        const uint32_t mine = problem_.actual_classes.of[a];
+        if (winners[mine] != nullptr) is_well = is_near(e, winners[mine]->number, mine);
+      }
       // [my value]: how many classes after it were voted on, and how many of them agree here.
       std::vector<std::pair<size_t, size_t>> after(actual_taken_.size() + 1);
       for (uint32_t a = static_cast<uint32_t>(actual_taken_.size()); a-- > 0;) {
@@ -224,12 +230,15 @@ class Matcher {
       // What goes into a module is what the last of several has made, whatever was before it.
       if (works && !problem_.golden.values[shown].is_output() && has_worker_after(actuals, value))
         continue;
+      const std::vector<uint32_t> equals = equals_of(value, actuals);
       if (actual_taken_[value]) {
         has_worker |= works;
       } else if (!problem_.actual.values[value].is_leaf) {
         containers.push_back(value);
       } else if (turns_projection(shown, value)) {
         continue;
+      } else if (equals.size() > 1 || (works && golden_workers_like(value, goldens).size() > 1)) {
+        match_equals(value, equals, golden_workers_like(value, goldens), form, why);
       } else if (!works || !has_worker) {  // as in may_share, one of two that compute is at fault
         has_worker |= works;
         add(shown, value, form_of(shown, value, form), certainty, why);
@@ -244,6 +253,47 @@ class Matcher {
       add(golden, containers.back(), form_of(golden, containers.back(), form), certainty, why);
       if (!golden_containers.empty()) golden_containers.pop_back();
     }
+  }
+
+  // Of members of a class of mine, those whose results should differ from one of them's, itself
+  // included: what computes the same way, or what else its operation puts out.
+  std::vector<uint32_t> equals_of(uint32_t value, const std::vector<uint32_t>& members) const {
+    const Value& one = problem_.actual.values[value];
+    std::vector<uint32_t> out;
+    for (const uint32_t member : members) {
+      const Value& other = problem_.actual.values[member];
+      const bool is_rival =
+          is_computed(one) ? do_own_work(one, other) : one.position == other.position;
+      if (member == value || (is_rival && other.is_leaf && other.is_output()))
+        out.push_back(member);
+    }
+    return out;
+  }
+
+  // Of members of a golden class, what does the work whose result my value is.
+  std::vector<uint32_t> golden_workers_like(uint32_t actual,
+                                            const std::vector<uint32_t>& members) const {
+    const Value& mine = problem_.actual.values[actual];
+    std::vector<uint32_t> out;
+    for (const uint32_t member : members) {
+      const Value& value = problem_.golden.values[member];
+      if (value.is_leaf && value.is_output() && is_computed(value) &&
+          (value.kind == mine.kind || !is_computed(mine)))
+        out.push_back(member);
+    }
+    return out;
+  }
+
+  // Two projections with the same results, on both sides: order tells who is who. Where one side has
+  // fewer of them, one of the other's is at fault, and the data do not say which.
+  void match_equals(uint32_t value, const std::vector<uint32_t>& equals,
+                    const std::vector<uint32_t>& goldens, const Form& form,
+                    const std::string& why) {
+    if (equals.size() != goldens.size()) return;
+    const auto place = std::find(equals.begin(), equals.end(), value) - equals.begin();
+    const uint32_t golden = goldens[static_cast<size_t>(place)];
+    add(golden, value, form_of(golden, value, form), Certainty::kLikely,
+        why + "; " + std::to_string(equals.size()) + " of each side hold that, in this order");
   }
 
   bool has_worker_after(const std::vector<uint32_t>& members, uint32_t value) const {
@@ -320,8 +370,7 @@ class Matcher {
           continue;
         const Tally tally = vote_on_part(g, a);
         const Tally::Candidate* winner = tally.winner();
-        // More than half of all that were looked at.
-        if (winner == nullptr || 2 * winner->votes <= problem_.evidence.size()) continue;
+        if (winner == nullptr || !have_seen_enough(*winner, a)) continue;
         parts.push_back({g, std::nullopt, a, winner->form, certainty_of(winner->form),
                          "a part of it agrees " + in_places(*winner)});
       }
@@ -330,6 +379,16 @@ class Matcher {
       if (std::none_of(parts.begin(), parts.end(),
                        [&](const Match& other) { return displaces(other, part); }))
         add(part.golden, part.actual, part.form, part.certainty, part.why);
+  }
+
+  // Whether more than half of all have seen a part of my value. Where what comes before the value is
+  // wrong already, nobody can see it; then half of the others is enough, if it is clear.
+  bool have_seen_enough(const Tally::Candidate& part, uint32_t actual) const {
+    if (2 * part.votes > problem_.evidence.size()) return true;
+    size_t could = 0;
+    for (const std::vector<bool>& begins_well : begins_well_) could += begins_well[actual] ? 1 : 0;
+    return 2 * part.votes > could && is_enough(part.votes) &&
+           part.form.distance.value <= kClearPart;
   }
 
   // Whether one part takes the columns of another one, and is clearly nearer: v_proj is exactly what
@@ -433,7 +492,7 @@ class Matcher {
       const auto equal = std::find_if(matches_.begin(), matches_.end(), [&](const Match& match) {
         return !match.golden_too && match.form.golden.taken == 0 && match.form.actual.taken == 0 &&
                match.form.distance.value <= kVotable && are_equal(a, match.actual) &&
-               !is_own_work(value.kind, problem_.actual.values[match.actual].kind);
+               !do_own_work(value, problem_.actual.values[match.actual]);
       });
       if (equal == matches_.end()) continue;
       const Match& other = *equal;
@@ -443,10 +502,6 @@ class Matcher {
               problem_.actual.operation_of(problem_.actual.values[other.actual]).name);
     }
   }
-
-  // Two projections have weights of their own: where they have the same results, one is at fault.
-  // Additions may add nothing.
-  static bool is_own_work(OpKind one, OpKind other) { return one == other && one != OpKind::kAdd; }
 
   bool golden_has_free(OpKind kind) const {
     for (uint32_t g = 0; g < golden_taken_.size(); ++g) {
@@ -542,6 +597,7 @@ class Matcher {
   std::vector<bool> actual_taken_;
   std::vector<Match> matches_;
   std::vector<std::vector<bool>> follows_well_;  // [evidence][my value]: what comes after it agrees
+  std::vector<std::vector<bool>> begins_well_;   // what comes right before it does
 };
 
 }  // namespace

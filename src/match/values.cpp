@@ -9,8 +9,18 @@ namespace ait::match {
 using capture::Direction;
 using capture::Moment;
 using capture::Operation;
+using capture::OpKind;
 using capture::Recording;
 using capture::Slot;
+
+bool is_computed(const Value& value) {
+  return value.is_leaf && value.kind != OpKind::kUnknown && value.kind != OpKind::kMove &&
+         value.kind != OpKind::kEmbedding;
+}
+
+bool do_own_work(const Value& one, const Value& other) {
+  return is_computed(one) && one.kind == other.kind && one.kind != OpKind::kAdd;
+}
 
 std::vector<Value> values_of(const Recording& recording, const Segment& segment) {
   const bool has_outputs =

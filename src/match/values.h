@@ -23,6 +23,14 @@ struct Value {
   bool is_output() const { return direction == capture::Direction::kOutput; }
 };
 
+// Whether a value is the result of an operation's own work. A container only passes on what its
+// operations compute, and looking up rows of a table is moving data, too.
+bool is_computed(const Value& value);
+
+// Whether two values are results of the same kind of work, which should differ: two projections have
+// weights of their own. Additions may add nothing.
+bool do_own_work(const Value& one, const Value& other);
+
 // The tensors that can correspond to something: the outputs of operations and, where
 // Traits::inputs_are_values, what goes into modules, the only trace of what is computed between
 // them. Inputs also count where the recording has no outputs at all.

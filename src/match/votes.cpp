@@ -46,7 +46,7 @@ class Voter {
     for (uint32_t g = 0; g < goldens_; ++g) {
       const Form* f = form(g, actual);
       if (g != vote->golden && f != nullptr && f->distance.value <= kVotable &&
-          evidence_.golden_kin.are(golden_value(g), golden_value(vote->golden)))
+          are_golden_kin(g, vote->golden))
         out.push_back({g, f});
     }
     return out;
@@ -57,10 +57,13 @@ class Voter {
     std::optional<Vote> vote = nearest_golden(actual);
     if (!vote || !vote->form->distance.agrees() || vote->distance() > kVotable) return std::nullopt;
     const double next = settle_among_kin(actual, *vote);
-    const bool is_clear =
-        vote->distance() <= kMargin * next &&
-        vote->distance() <= kMargin * nearest_other_actual(vote->golden, actual) &&
-        nearest_part(vote->golden, actual) >= kMargin * vote->distance();
+    // Two that are not apart at all are as near as each other.
+    const auto is_nearer_than = [&](double other) {
+      return other > 0 && vote->distance() <= kMargin * other;
+    };
+    const bool is_clear = is_nearer_than(next) &&
+                          is_nearer_than(nearest_other_actual(vote->golden, actual)) &&
+                          nearest_part(vote->golden, actual) >= kMargin * vote->distance();
     return is_clear ? vote : std::nullopt;
   }
 
@@ -68,6 +71,24 @@ class Voter {
   uint32_t actual_value(uint32_t a) const { return problem_.actual_classes.members[a][0]; }
   const Evidence::PairFacts& facts(uint32_t g, uint32_t a) const {
     return evidence_.at(golden_value(g), actual_value(a));
+  }
+  // What is the same but for rounding though each does work of its own is no kin: it is a rival.
+  bool are_golden_kin(uint32_t one, uint32_t other) const {
+    return evidence_.golden_kin.are(golden_value(one), golden_value(other)) &&
+           !do_own_work(problem_.golden, problem_.golden_classes, one, other);
+  }
+  bool are_actual_kin(uint32_t one, uint32_t other) const {
+    return evidence_.actual_kin.are(actual_value(one), actual_value(other)) &&
+           !do_own_work(problem_.actual, problem_.actual_classes, one, other);
+  }
+  static bool do_own_work(const SegmentSide& side, const ValueClasses& classes, uint32_t one,
+                          uint32_t other) {
+    for (const uint32_t x : classes.members[one])
+      for (const uint32_t y : classes.members[other])
+        if (side.values[x].is_output() && side.values[y].is_output() &&
+            match::do_own_work(side.values[x], side.values[y]))
+          return true;
+    return false;
   }
   // Of two classes as wholes; nullptr where they have no form, or may not correspond.
   const Form* form(uint32_t g, uint32_t a) const {
@@ -111,7 +132,7 @@ class Voter {
       const Form* f = form(g, actual);
       if (g == vote.golden || f == nullptr) continue;
       const Vote other{g, f};
-      if (!evidence_.golden_kin.are(golden_value(g), golden_value(vote.golden)))
+      if (!are_golden_kin(g, vote.golden))
         next = std::min(next, other.distance());
       else if (is_plainer(other, vote, actual))
         vote = other;
@@ -136,8 +157,7 @@ class Voter {
   double nearest_other_actual(uint32_t golden, uint32_t actual) const {
     double nearest = kNothingNear;
     for (uint32_t other = 0; other < actuals_; ++other)
-      if (other != actual && form(golden, other) != nullptr &&
-          !evidence_.actual_kin.are(actual_value(actual), actual_value(other)))
+      if (other != actual && form(golden, other) != nullptr && !are_actual_kin(actual, other))
         nearest = std::min(nearest, form(golden, other)->distance.value);
     return nearest;
   }

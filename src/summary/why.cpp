@@ -1,6 +1,7 @@
 #include "summary/why.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 
@@ -43,15 +44,14 @@ std::string transform_text(const Pair& pair) {
   return "golden: " + golden + (actual.empty() ? "" : "; mine: " + actual);
 }
 
-// "a.q_proj/output, a.k_proj/output, in a"
+// "a.q_proj/output, a.k_proj/output, by a; a.rope in between is compared with nothing"
 std::string origin_text(const match::Origin& origin, const std::vector<std::string>& sources) {
-  std::string out = fmt::format("{}", fmt::join(sources, ", "));
-  if (sources.empty()) out = "nothing that is compared";
-  if (origin.is_copy) out += ", which holds the same";
-  out += fmt::format(", in {}", origin.operation);
+  std::string out = fmt::format("{}, by {}", fmt::join(sources, ", "), origin.operation);
+  if (sources.empty()) out = fmt::format("nothing that is compared, by {}", origin.operation);
+  if (origin.is_copy) out = sources[0] + ", which holds the same";
   if (!origin.passed.empty())
-    out += fmt::format(", by way of {}, which {} compared with nothing",
-                       fmt::join(origin.passed, ", "), origin.passed.size() == 1 ? "is" : "are");
+    out += fmt::format("; {} in between {} compared with nothing", fmt::join(origin.passed, ", "),
+                       origin.passed.size() == 1 ? "is" : "are");
   return out;
 }
 

@@ -320,7 +320,7 @@ class Library:
 
         self.begin(phase, "head", "LmHead")
         rows = normed
-        if phase == "prefill" and self.last_only:
+        if self.last_only and (phase == "prefill" or not self.split_programs):
             rows = normed[torch.tensor(lengths).cumsum(0) - 1]
             self.op(
                 "GatherOperation", [self.same(rows)], [[("root.model.norm", "output", 0)]], ["hidden", "rows"], ["last"]

@@ -125,7 +125,7 @@ class Gpt2(Arranged):
         self.finish([[normed]], [[("root.transformer.ln_f", "output", 0)]])
         self.begin(phase, "head", "LmHead")
         rows = normed
-        if phase == "prefill" and self.last_only:
+        if self.last_only and (phase == "prefill" or not self.split_programs):
             rows = normed[torch.tensor(lengths).cumsum(0) - 1]
             truth = [[("root.transformer.ln_f", "output", 0)]]
             self.op("GatherOperation", [[rows]], truth, ["hidden", "rows"], ["last"])
@@ -243,6 +243,21 @@ class Unadapted:
         return self._weights
 
 
+class Mistaken:
+    """A model whose weights were loaded for a library with a mistake: `name` got those of `source` in some layers."""
+
+    def __init__(self, model, name, source, layers):
+        self.config, self._weights = model.config, dict(model.state_dict())
+        for layer in layers:
+            for what in ("weight", "bias"):
+                at = f"model.layers.{layer}.{{}}.{what}"
+                if at.format(source) in self._weights:
+                    self._weights[at.format(name)] = self._weights[at.format(source)]
+
+    def state_dict(self):
+        return self._weights
+
+
 class DataCase(Case):
     """A model run by torch on `lengths` tokens of each sequence, and by the library on the same or on `others`."""
 
@@ -261,12 +276,14 @@ class DataCase(Case):
         other_prompt=False,
         weights=None,
         compiled=None,
+        mistaken=None,
         recorder=None,
         least=0.97,
         **library,
     ):
         self.folder, self.least = pathlib.Path(folder), least
-        self.is_healthy = library.get("fault") is None and not other_prompt and (adapters or ("", 0, True))[2]
+        is_adapted_alike = (adapters or ("", 0, True))[2]
+        self.is_healthy = library.get("fault") is mistaken is None and not other_prompt and is_adapted_alike
         self.is_adapted = adapters is not None
         torch.set_num_threads(1)
         if family == "gpt2":
@@ -288,6 +305,8 @@ class DataCase(Case):
             for number in layers_compiled:
                 layer = model.model.layers[number]
                 setattr(layer, name, OptimizedModule(getattr(layer, name)))
+        if mistaken is not None:
+            seen = Mistaken(model, *mistaken)
         draw = torch.Generator().manual_seed(seed + 1)
         sequences = [torch.randint(1, model.config.vocab_size, (n,), generator=draw) for n in lengths]
         self.recorder = TorchRecorder(model, self.golden, names=Names(names), **(recorder or {}))
@@ -423,6 +442,14 @@ def _drawn(draw):
     return dict(**model, names=names, steps=draw.choice([0, 1, 1, 2]), **options)
 
 
+def _unfuse(options):
+    """Projections as golden has them: where data differ, nothing tells in which order a fused one has its parts."""
+    if options["family"] == "gpt2":
+        options["fused_qkv"] = True
+    else:
+        options.update(fused_qkv=False, interleaved=False, fused_gate_up=False, swiglu=False)
+
+
 def ordinary(draw, folder):
     return DataCase(folder, lengths=[draw.randrange(2, 10)], **_drawn(draw))
 
@@ -446,8 +473,8 @@ def heads_first(draw, folder):
 
 def one_token(draw, folder):
     """What turns queries does nothing at the first position, so that data alone cannot tell it from what it turns; its
-    table is all ones and zeros, which tell nothing."""
-    return DataCase(folder, lengths=[1], least=0.85, **{**_drawn(draw), "names": None})
+    table is all ones and zeros, which only types tell from other ones and zeros."""
+    return DataCase(folder, lengths=[1], **{**_drawn(draw), "names": None})
 
 
 def zeros(draw, folder):
@@ -465,28 +492,58 @@ def zeros(draw, folder):
     return DataCase(folder, lengths=[draw.randrange(2, 8)], weights=weights, **options)
 
 
+def equal_projections(draw, folder):
+    """Two projections of a layer have the same results: in both runs, or in the library's by mistake, which has loaded
+    one for the other in some layers or in all. Order alone tells them apart, which it does not in a fused one."""
+    options = {**_drawn(draw), "names": None}
+    if options["family"] == "gpt2":
+        options.update(_library(draw, "llama"), family="llama", sizes={}, gathered_head=False)
+    _unfuse(options)
+    one, other = (
+        draw.sample(["k_proj", "v_proj"], 2) if draw.random() < 0.5 else draw.sample(["gate_proj", "up_proj"], 2)
+    )
+    block = "self_attn" if one in ("k_proj", "v_proj") else "mlp"
+    number = options["layers"]
+    which = list(range(number)) if draw.random() < 0.5 else [draw.randrange(number)]
+    if draw.random() < 0.5:
+        places = [f"model.layers.{layer}.{block}" for layer in which]
+        first = {}
+
+        def weights(name, parameter):
+            """The same for both, in some layers of both runs."""
+            place, _, rest = name.rpartition(f"{block}.")
+            if place + block in places and rest.startswith((one, other)):
+                key = name.replace(other, one)
+                parameter.copy_(first.setdefault(key, parameter))
+
+        return DataCase(folder, lengths=[draw.randrange(2, 8)], weights=weights, **options)
+    mistake = (f"{block}.{one}", f"{block}.{other}", which)
+    return DataCase(
+        folder, lengths=[draw.randrange(2, 8)], mistaken=mistake, least=0.97 if min(which) else 0.90, **options
+    )
+
+
 def faulty(draw, folder):
     options = _drawn(draw)
     layer = draw.randrange(options["layers"])
     name = draw.choice(list(FAULTS))
-    # Nothing but names and a topology tell the operations of a run apart whose data are all wrong, and nothing at all
-    # in which order a fused projection has its parts.
-    options["names"] = None
+    options["names"] = None  # nothing but names tell the operations of a run apart whose data are all wrong
     if 2 * layer <= options["layers"]:
-        options.update(fused_qkv=options["family"] == "gpt2", interleaved=False, topology=True)
-        options.update({} if options["family"] == "gpt2" else dict(fused_gate_up=False, swiglu=False))
+        _unfuse(options)
     return DataCase(
         folder,
         lengths=[draw.randrange(2, 8)],
         fault=(layer, draw.choice(PLACES), FAULTS[name]),
-        least=0.90,
+        least=0.97 if layer else 0.90,
         **options,
     )
 
 
 def other_prompt(draw, folder):
+    """Nothing but types and order tell who corresponds to whom."""
     options = {**_drawn(draw), "names": None}
-    return DataCase(folder, lengths=[draw.randrange(2, 8)], other_prompt=True, least=0, **options)
+    _unfuse(options)
+    return DataCase(folder, lengths=[draw.randrange(2, 8)], other_prompt=True, **options)
 
 
 def adapted(draw, folder):
@@ -497,11 +554,14 @@ def adapted(draw, folder):
         options["family"] = "llama"  # without biases
     which = draw.choice([["q_proj", "v_proj"], ["q_proj", "k_proj", "v_proj", "o_proj"], ["gate_proj", "down_proj"]])
     merge = draw.random() < 0.5
+    if not merge:
+        # From the first layer on all data differ that the missing adapters change, but what goes into its projections.
+        options.update(fused_gate_up=False, swiglu=False)
     return DataCase(
         folder,
         lengths=[draw.randrange(2, 8)],
         adapters=(which, draw.choice([0.02, 0.2, 1, 3]), merge),
-        least=0.97 if merge else 0.5,
+        least=0.97 if merge else 0.90,
         **options,
     )
 
@@ -579,6 +639,7 @@ KINDS = {
     "heads first": heads_first,
     "one token": one_token,
     "zeros": zeros,
+    "equal projections": equal_projections,
     "faulty": faulty,
     "other prompt": other_prompt,
     "adapted": adapted,

@@ -35,6 +35,7 @@ class Rows {
       row.origin.sources.push_back(static_cast<uint32_t>(rows_.size() - place_.at(source)));
     row.golden.dtype = DType::kFloat32;
     row.actual.dtype = DType::kBFloat16;
+    row.golden.shape = row.actual.shape = {64, 256};
     row.golden.records.resize(1);
     row.golden.records[0].path = "golden/" + token_ + "/" + operation;
     row.actual.records = row.golden.records;

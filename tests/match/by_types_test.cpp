@@ -191,6 +191,97 @@ TEST(ByTypes, TakesAProjectionWithAnAdapterForOne) {
   EXPECT_THAT(pairs(both), ElementsAre("q=0_LinearOperation", "k=1_LinearOperation"));
 }
 
+// The base of q is found by data, and my side has no adapter: k and v are still in order.
+TEST(ByTypes, TakesTheBaseOfAProjectionWithAnAdapterForTheWhole) {
+  const TinySegments both(R"(
+    q  Linear
+      base  Linear
+      down  Linear
+    k  Linear
+  )",
+                          "0_LinearOperation\n1_LinearOperation");
+  EXPECT_THAT(pairs(both, {.settled = {{1, 0}}}), ElementsAre("k=1_LinearOperation"));
+}
+
+Evidence with_columns(const std::vector<size_t>& golden, const std::vector<size_t>& actual) {
+  Evidence out(golden.size(), actual.size());
+  for (size_t i = 0; i < golden.size(); ++i) out.golden[i].columns = golden[i];
+  for (size_t i = 0; i < actual.size(); ++i) out.actual[i].columns = actual[i];
+  return out;
+}
+
+TEST(ByTypes, GivesWhatPassesOnAResultToItsPartner) {
+  const std::string golden = "o  Linear";
+  const Evidence sizes = with_columns({64}, {64, 64});
+  for (const std::string actual : {"0_LinearOperation  y=p\n1_AllReduceOperation  x=p",
+                                   "0_LinearOperation\n1_AllReduceOperation"}) {
+    const TinySegments both(golden, actual);
+    EXPECT_THAT(pairs(both, {.evidence = {sizes}}),
+                ElementsAre("o=0_LinearOperation", "o=1_AllReduceOperation"));
+    EXPECT_EQ(pairs_of(both, {.evidence = {sizes}})[1].why, "it passes on what corresponds to o");
+    // Of another width it is something else.
+    EXPECT_THAT(pairs(both, {.evidence = {with_columns({64}, {64, 32})}}).size(), 1u);
+  }
+  // It reads something else; something else stands before it.
+  EXPECT_THAT(pairs(TinySegments(golden, "0_LinearOperation  y=p\n1_AllReduceOperation  x=q"),
+                    {.evidence = {sizes}})
+                  .size(),
+              1u);
+  EXPECT_THAT(pairs(TinySegments(golden, "0_LinearOperation\n1_Mystery\n2_AllReduceOperation"),
+                    {.evidence = {with_columns({64}, {64, 64, 64})}})
+                  .size(),
+              1u);
+  // What is split off is not all of it.
+  EXPECT_THAT(pairs(TinySegments(golden, "0_LinearOperation  y=p\n1_SplitOperation  x=p"),
+                    {.evidence = {sizes}})
+                  .size(),
+              1u);
+}
+
+TEST(ByTypes, FollowsWhatStandsBeforeWhereNobodyNamesTensors) {
+  const std::string golden = "proj  Linear in";
+  EXPECT_THAT(pairs(TinySegments(golden, "0_SelfAttentionOperation\n1_LinearOperation")),
+              ElementsAre("proj=1_LinearOperation", "<proj=0_SelfAttentionOperation"));
+  EXPECT_THAT(pairs(TinySegments(golden, "0_RopeOperation\n1_LinearOperation")),
+              ElementsAre("proj=1_LinearOperation"));
+  // Integers are nothing that golden has: what was made of them is looked for.
+  Evidence integers = with_columns({64, 64}, {64, 64, 64});
+  integers.actual[1].is_float = false;
+  EXPECT_THAT(
+      pairs(TinySegments(golden, "0_SelfAttentionOperation\n1_ElewiseOperation\n2_LinearOperation"),
+            {.evidence = {integers}}),
+      ElementsAre("proj=2_LinearOperation", "<proj=0_SelfAttentionOperation"));
+}
+
+// Two ranks: 48 columns of a fused projection are 96, those of a partial sum stay 48. Otherwise q
+// could be the first, and k, v and o, 96 in all, the second.
+TEST(ByTypes, CountsColumnsOfPartialSumsOnce) {
+  TinySegments both("q  Linear\nk  Linear\nv  Linear\no  Linear",
+                    "0_LinearOperation\n1_LinearOperation\n2_AllReduceOperation");
+  both.actual_run.recording.ranks.resize(2);
+  const Evidence sizes = with_columns({48, 24, 24, 48}, {48, 48, 48});
+  EXPECT_THAT(pairs(both, {.evidence = {sizes}}),
+              ElementsAre("o=1_LinearOperation", "o=2_AllReduceOperation"));
+  TinySegments nobody_adds("q  Linear\nk  Linear\nv  Linear\no  Linear",
+                           "0_LinearOperation\n1_LinearOperation");
+  nobody_adds.actual_run.recording.ranks.resize(2);
+  EXPECT_THAT(pairs(nobody_adds, {.evidence = {with_columns({48, 24, 24, 48}, {48, 48})}}),
+              IsEmpty());
+}
+
+// The cosines of the first position are ones, its sines zeros.
+TEST(ByTypes, PairsTablesOfOneNumberThatNoOtherTableHolds) {
+  const TinySegments both("cos  Rotary\nsin  Rotary\nzeros  Linear",
+                          "0_GatherOperation\n1_GatherOperation\n2_GatherOperation");
+  Evidence tables = with_columns({16, 16, 16}, {16, 16, 16});
+  tables.golden[0].constant = tables.actual[0].constant = 1;
+  tables.golden[1].constant = tables.golden[2].constant = tables.actual[1].constant = 0;
+  EXPECT_THAT(pairs(both, {.evidence = {tables}}),
+              ElementsAre("cos=0_GatherOperation", "sin=1_GatherOperation"));
+  tables.actual[2].constant = 0;  // which of the two?
+  EXPECT_THAT(pairs(both, {.evidence = {tables}}), ElementsAre("cos=0_GatherOperation"));
+}
+
 // The library gathers rows of a table for words and last rows for the head.
 TEST(ByTypes, TakesGatheringForAnEmbeddingOnlyInOne) {
   const TinySegments both("words  Embedding",

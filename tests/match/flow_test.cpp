@@ -86,6 +86,7 @@ class TorchRun {
     const std::string last = name.substr(name.rfind('.') + 1);
     const std::string type = last == "norm" || last == "norm2" ? "LlamaRMSNorm"
                              : last == "act"                   ? "SiLU"
+                             : last == "router"                ? "Router"
                              : last == "drop"                  ? "Dropout"
                              : children.empty()                ? "Linear"
                                                                : "Block";
@@ -328,6 +329,249 @@ TEST(FlowOfTorch, KeepsCallsOfAModuleApart) {
   EXPECT_THAT(origins.sources("root.b/output"), ElementsAre("root.drop/output"));
   EXPECT_THAT(origins.sources("root.drop#1/output"), ElementsAre("root.b/output"));
   EXPECT_THAT(origins.sources("root.c/output"), ElementsAre("root.drop#1/output"));
+}
+
+TEST(FlowOfTorch, KeepsExpertsApart) {
+  TorchRun run;
+  const Matrix x = value("x");
+  const Matrix routed = value("router", 8);
+  run.save("root", "input_0", x);
+  run.save("root.router", "input_0", x);
+  run.save("root.router", "output", routed);
+  const auto tokens = [&](size_t first) {
+    Matrix out{3, kHidden, {}};
+    for (const size_t row : {first, first + 1, size_t{4}})
+      out.values.insert(out.values.end(), x.values.begin() + row * kHidden,
+                        x.values.begin() + (row + 1) * kHidden);
+    return out;
+  };
+  for (const size_t expert : {0, 1, 2}) {
+    const std::string name = "root.experts." + std::to_string(expert);
+    run.save(name, "input_0", tokens(expert % 2));
+    run.save(name, "output", value(name, kHidden, 3));
+  }
+  run.save("root", "output", value("y"));
+  const Origins origins(run, run);
+  // What the first one was given, the third one is, too: rows of inputs are of those that differ.
+  EXPECT_THAT(origins.sources("root.experts.2/output"), ElementsAre("root.experts.0/input_0"));
+  EXPECT_THAT(origins.sources("root.experts.1/input_0"),
+              UnorderedElementsAre("root/input_0", "root.router/output"));
+  EXPECT_EQ(origins.of("root.experts.1/input_0").kind, OpKind::kMove);
+  EXPECT_EQ(origins.of("root.experts.1/input_0").operation, "root");
+  EXPECT_THAT(origins.sources("root/output"),
+              UnorderedElementsAre("root.router/output", "root.experts.0/output",
+                                   "root.experts.1/output", "root.experts.2/output"));
+}
+
+// A prompt of one token, for which attention is what it attends to, and a new word.
+TEST(FlowOfTorch, IsThatOfAWordWhereThePromptSaysNothing) {
+  TorchRun run;
+  for (const std::string round : {"0", "1"}) {
+    const auto one = [&](const std::string& name) { return value(name + round, 32, 1); };
+    const auto step = [&](const std::string& module, const Matrix& in, const Matrix& out) {
+      run.save(module, "input_0", in, round);
+      run.save(module, "output", out, round);
+    };
+    run.save("root", "input_0", one("x"), round);
+    step("root.k", one("x"), one("k"));
+    step("root.v", one("x"), one("v"));
+    step("root.o", round == "0" ? one("v") : one("attention"), one("o"));
+    run.save("root", "output", one("o"), round);
+  }
+  const Origins origins(run, run);
+  EXPECT_THAT(origins.sources("root.o/output"),
+              UnorderedElementsAre("root.k/output", "root.v/output"));
+  EXPECT_THAT(origins.of("root.o/output").passed, ElementsAre("root"));
+}
+
+TEST(PaddingOfTorch, IsWhatTheMaskHides) {
+  TorchRun run;
+  const auto save = [&](const std::string& round, int64_t tokens, const std::vector<float>& mask) {
+    const auto size = static_cast<size_t>(tokens);
+    run.save("root", "input_ids", std::vector<float>(2 * size, 1), {2, tokens}, round);
+    run.save("root", "input_attention_mask", mask, {2, static_cast<int64_t>(mask.size()) / 2},
+             round);
+    run.save("root.a", "input_0", value("x" + round, kHidden, 2 * size).values,
+             {2, tokens, kHidden}, round);
+    run.save("root.a", "output", value("a" + round, kHidden, 2 * size).values, {2, tokens, kHidden},
+             round);
+    run.save("root", "output", value("a" + round, kHidden, 2 * size).values, {2, tokens, kHidden},
+             round);
+  };
+  save("0", 3, {0, 1, 1, 1, 1, 1});
+  save("1", 1, {0, 1, 1, 1, 1, 1, 1, 1});  // a new word, with the mask of all before it
+  const Origins origins(run, run);
+  size_t seen = 0;
+  for (const Pair& pair : origins.rows()) {
+    if (pair.token == "1") {
+      EXPECT_EQ(pair.padding, nullptr);
+      continue;
+    }
+    ++seen;
+    ASSERT_NE(pair.padding, nullptr);
+    EXPECT_THAT(*pair.padding, ElementsAre(true, false, false, false, false, false));
+  }
+  EXPECT_GT(seen, 0u);
+}
+
+// A graph with four layers, whose topology names tensors. Turned keys were not recorded.
+std::string library_model() {
+  std::string out = "0_GatherOperation x=ids y=h0\n";
+  for (int layer = 1; layer <= 4; ++layer) {
+    const std::string n = std::to_string(layer);
+    const std::string before = "h" + std::to_string(layer - 1);
+    out += n + "_Layer x=" + before + " x=w y=h" + n + "\n";
+    out += "  0_RmsNormOperation x=" + before + " x=w y=n" + n + "\n";
+    out += "  1_Attention x=n" + n + " y=a" + n + "\n";
+    out += "    0_LinearOperation x=n" + n + " x=w y=q" + n + "\n";
+    out += "    1_LinearOperation x=n" + n + " x=w y=k" + n + "\n";
+    out += "    2_RopeOperation x=q" + n + " x=k" + n + " x=cos y=r" + n + " y=s" + n + "\n";
+    out += "    3_SelfAttentionOperation x=r" + n + " x=s" + n + " y=t" + n + "\n";
+    out += "    4_LinearOperation x=t" + n + " x=w y=p" + n + "\n";
+    out += "    5_AllReduceOperation x=p" + n + " y=a" + n + "\n";
+    out += "  2_ElewiseOperation x=" + before + " x=a" + n + " y=h" + n + "\n";
+  }
+  return out;
+}
+
+std::shared_ptr<const Recording> shared(const TinyRun& run) {
+  return std::make_shared<const Recording>(run.recording);
+}
+
+TEST(FlowOfALibrary, FollowsTheNamesOfItsTopology) {
+  const TinyRun run(capture::kAtbTraits, library_model());
+  const Origins origins(shared(run), shared(run));
+  EXPECT_THAT(origins.sources("0_GatherOperation/outtensor0"), IsEmpty());
+  for (const int number : {2, 3, 4}) {
+    const std::string layer = std::to_string(number) + "_Layer";
+    const std::string before = std::to_string(number - 1) + "_Layer/outtensor0";
+    const std::string attention = layer + "/1_Attention";
+    EXPECT_THAT(origins.sources(layer + "/0_RmsNormOperation/outtensor0"), ElementsAre(before));
+    EXPECT_THAT(origins.sources(attention + "/0_LinearOperation/outtensor0"),
+                ElementsAre(layer + "/0_RmsNormOperation/outtensor0"));
+    EXPECT_THAT(origins.sources(attention + "/2_RopeOperation/outtensor0"),
+                ElementsAre(attention + "/0_LinearOperation/outtensor0"));
+    EXPECT_THAT(origins.sources(attention + "/3_SelfAttentionOperation/outtensor0"),
+                UnorderedElementsAre(attention + "/2_RopeOperation/outtensor0",
+                                     attention + "/1_LinearOperation/outtensor0"));
+    EXPECT_THAT(origins.of(attention + "/3_SelfAttentionOperation/outtensor0").passed,
+                ElementsAre(attention + "/2_RopeOperation"));
+    EXPECT_THAT(origins.sources(layer + "/2_ElewiseOperation/outtensor0"),
+                UnorderedElementsAre(before, attention + "/outtensor0"));
+    EXPECT_THAT(origins.sources(layer + "/outtensor0"),
+                ElementsAre(layer + "/2_ElewiseOperation/outtensor0"));
+    EXPECT_TRUE(origins.of(layer + "/outtensor0").is_copy);
+  }
+}
+
+TEST(FlowOfALibrary, TakesWhatRanksExchangeFromAllOfThem) {
+  const TinyRun run(capture::kAtbTraits, library_model(), 2);
+  const Origins origins(shared(run), shared(run));
+  std::map<std::string, std::vector<std::string>> sources;  // with their ranks
+  const std::vector<Pair>& rows = origins.rows();
+  const auto name = [](const Pair& pair) { return pair.subject.name + "@" + pair.subject.rank; };
+  for (size_t i = 0; i < rows.size(); ++i)
+    for (const uint32_t before : rows[i].origin.sources)
+      sources[name(rows[i])].push_back(name(rows[i - before]));
+  const std::string attention = "1_Layer/1_Attention/";
+  for (const char* rank : {"0", "1"}) {
+    EXPECT_THAT(sources[attention + "4_LinearOperation@" + rank],
+                ElementsAre(attention + "3_SelfAttentionOperation@" + rank));
+    EXPECT_THAT(sources[attention + "5_AllReduceOperation@" + rank],
+                ElementsAre(attention + "4_LinearOperation@1", attention + "4_LinearOperation@0"));
+  }
+}
+
+TEST(FlowOfALibrary, LeadsFromInputToInputWhereNothingElseWasRecorded) {
+  const TinyRun run(capture::kAtbTraits, R"(
+    0_GatherOperation x=ids y=e none in
+    1_RmsNormOperation x=e y=n none in
+    2_LinearOperation x=n y=l none in
+    3_LinearOperation x=l y=m none in
+  )");
+  const Origins origins(shared(run), shared(run));
+  EXPECT_THAT(origins.sources("3_LinearOperation/intensor0"),
+              ElementsAre("2_LinearOperation/intensor0"));
+  EXPECT_EQ(origins.of("3_LinearOperation/intensor0").operation, "2_LinearOperation");
+}
+
+// An operation that reads one matrix and writes another, without names.
+void save_both(TinyRun& run, const std::string& name, const Matrix& in, const Matrix& out) {
+  const uint32_t input = run.recording.first_slot[run.operation(name)];
+  const std::string path = run.recording.record(0, 0, input).path;
+  run.save(name, out);
+  auto owner = std::make_shared<std::vector<float>>(in.values);
+  const auto tensor =
+      Tensor::contiguous(owner, std::as_bytes(std::span(*owner)), DType::kFloat32,
+                         {static_cast<int64_t>(in.rows), static_cast<int64_t>(in.columns)});
+  const std::vector<formats::NamedTensor> tensors = {{"", *tensor}};
+  ASSERT_TRUE(formats::write_tensor_file(path, tensors, formats::FileFormat::kNpy));
+}
+
+TEST(FlowOfALibrary, IsFoundFromDataWithoutATopology) {
+  TinyRun run(capture::kAtbTraits, R"(
+    0_RmsNormOperation in
+    1_Mlp in
+      0_LinearOperation in
+      1_LinearOperation in
+    2_LinearOperation in
+  )");
+  save_both(run, "0_RmsNormOperation", value("x"), value("n"));
+  save_both(run, "1_Mlp", value("n"), value("d"));
+  save_both(run, "1_Mlp/0_LinearOperation", value("n"), value("u"));
+  save_both(run, "1_Mlp/1_LinearOperation", value("u"), value("d"));
+  save_both(run, "2_LinearOperation", value("d"), value("o"));
+  const Origins origins(shared(run), shared(run));
+  EXPECT_THAT(origins.sources("1_Mlp/0_LinearOperation/outtensor0"),
+              ElementsAre("0_RmsNormOperation/outtensor0"));
+  EXPECT_THAT(origins.sources("1_Mlp/1_LinearOperation/outtensor0"),
+              ElementsAre("1_Mlp/0_LinearOperation/outtensor0"));
+  EXPECT_TRUE(origins.of("1_Mlp/outtensor0").is_copy);
+  EXPECT_THAT(origins.sources("1_Mlp/outtensor0"),
+              ElementsAre("1_Mlp/1_LinearOperation/outtensor0"));
+  // What comes from outside is nobody's.
+  EXPECT_TRUE(origins.of("0_RmsNormOperation/outtensor0").is_known);
+  EXPECT_THAT(origins.sources("0_RmsNormOperation/outtensor0"), IsEmpty());
+  EXPECT_THAT(origins.sources("2_LinearOperation/outtensor0"), ElementsAre("1_Mlp/outtensor0"));
+}
+
+// Topologies of layers have names of their own for what goes in and comes out.
+constexpr const char* kLayersAlone = R"(
+  0_GatherOperation x=g0_in y=g0_out
+  1_Layer x=l1_in x=l1_w y=l1_out
+    0_RmsNormOperation x=l1_in x=l1_w y=l1_a
+    1_LinearOperation x=l1_a x=l1_w y=l1_b
+    2_ElewiseOperation x=l1_in x=l1_b y=l1_out
+  2_Layer x=l2_in x=l2_w y=l2_out
+    0_RmsNormOperation x=l2_in x=l2_w y=l2_a
+    1_LinearOperation x=l2_a x=l2_w y=l2_b
+    2_ElewiseOperation x=l2_in x=l2_b y=l2_out
+)";
+
+TEST(FlowOfALibrary, IsNotKnownBetweenLayersOfWhichEachHasItsOwnNames) {
+  TinyRun run(capture::kAtbTraits, kLayersAlone);
+  run.recording.operations[run.operation("2_Layer/2_ElewiseOperation")].kind = OpKind::kAdd;
+  const Origins origins(shared(run), shared(run));
+  EXPECT_THAT(origins.sources("2_Layer/1_LinearOperation/outtensor0"),
+              ElementsAre("2_Layer/0_RmsNormOperation/outtensor0"));
+  EXPECT_THAT(origins.sources("2_Layer/outtensor0"),
+              ElementsAre("2_Layer/2_ElewiseOperation/outtensor0"));
+  EXPECT_FALSE(origins.of("2_Layer/0_RmsNormOperation/outtensor0").is_known);
+  EXPECT_FALSE(origins.of("2_Layer/2_ElewiseOperation/outtensor0").is_known);
+}
+
+TEST(FlowOfALibrary, IsTheSameForKernelsAsForTheirOperations) {
+  const TinyRun run(capture::kAtbTraits, R"(
+    0_RmsNormOperation x=e y=n
+      0_NormKernel kernel
+    1_LinearOperation x=n y=l
+      0_MatMulKernel kernel
+  )");
+  const Origins origins(shared(run), shared(run));
+  EXPECT_THAT(origins.sources("1_LinearOperation/0_MatMulKernel/outtensor0"),
+              ElementsAre("0_RmsNormOperation/outtensor0"));
+  EXPECT_EQ(origins.of("1_LinearOperation/0_MatMulKernel/outtensor0").operation,
+            "1_LinearOperation/0_MatMulKernel");
 }
 
 }  // namespace

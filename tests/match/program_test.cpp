@@ -247,6 +247,19 @@ TEST(Graphs, WithoutTopologyAreTwoSeriesOfEquallyManyLayers) {
   EXPECT_THAT(graphs_of(row_of("L Norm L Norm L Norm")).size(), 1u);
 }
 
+// A layer of six operations and a head of four.
+TEST(Graphs, OfOneLayerAreNotItAndItsHead) {
+  const std::string layer = "1_L\n  0_a\n  1_b\n  2_c\n  3_d\n  4_e\n";
+  const std::string norm = "2_Norm\n";
+  EXPECT_EQ(
+      graphs_of(TinyRun(kAtbTraits, layer + norm + "3_Head\n  0_a\n  1_b\n  2_c").recording).size(),
+      1u);
+  EXPECT_EQ(
+      graphs_of(TinyRun(kAtbTraits, layer + norm + "3_L\n  0_a\n  1_b\n  2_c\n  3_d").recording)
+          .size(),
+      2u);
+}
+
 TEST(Graphs, WithoutABeginningOrEndShareTheOthers) {
   EXPECT_THAT(graphs_of(row_of("Embed L L Norm Head L L Norm Head")),
               ElementsAre("0_Embed* 1_L 2_L 3_Norm 4_Head", "0_Embed* 5_L 6_L 7_Norm 8_Head"));
@@ -262,6 +275,8 @@ TEST(Graphs, AreAsTopologiesListThem) {
               ElementsAre("0_Embed* 1_L 2_L 3_Norm 4_Mask", "0_Embed* 5_L 6_L 7_Norm"));
   recording.model_tops = {{0, 1, 2}};  // one is not enough to go by
   EXPECT_THAT(graphs_of(recording), ElementsAre("0_Embed 1_L 2_L 3_Norm", "4_Mask 5_L 6_L 7_Norm"));
+  recording.model_tops = {{0, 1, 2, 3, 4, 5, 6, 7}};  // unless it lists everything
+  EXPECT_EQ(graphs_of(recording).size(), 1u);
 }
 
 TEST(Graphs, OfRunsThatCountCallsAreOne) {

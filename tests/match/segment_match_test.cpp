@@ -94,15 +94,40 @@ TEST(SegmentMatch, MatchesKinOfMySideWithTheSame) {
               ElementsAre("o_proj=0_LinearOperation", "o_proj=1_AllReduceOperation"));
 }
 
-// Of two operations that compute the same one is at fault.
+// Of two operations that compute the same one is at fault, and nothing says which.
 TEST(SegmentMatch, DoesNotMatchTwoWorkersWithTheSame) {
   const TinySegments both("k  Linear", "0_LinearOperation\n1_LinearOperation");
   Evidence kin = distances({{0.010, 0.011}});
   make_actual_kin(kin, 0, 1);
-  EXPECT_THAT(both.match({kin, kin}), ElementsAre("k=0_LinearOperation"));
+  EXPECT_THAT(both.match({kin, kin}), IsEmpty());
+  EXPECT_THAT(both.match({distances({{0, 0}})}), IsEmpty());
   Evidence equal = distances({{0.01, 0.01}});
   equal.actual[1].content = equal.actual[0].content;
-  EXPECT_THAT(both.match({equal}), ElementsAre("k=0_LinearOperation"));
+  EXPECT_THAT(both.match({equal}), IsEmpty());
+}
+
+// In one layer k was loaded for v. The others know which is which.
+TEST(SegmentMatch, TellsTwoWorkersWithTheSameByOtherLayers) {
+  const TinySegments both("k  Linear\nv  Linear", "0_LinearOperation\n1_LinearOperation");
+  Evidence mistaken = distances({{0.01, 0.01}, {1.4, 1.4}});
+  make_actual_kin(mistaken, 0, 1);
+  const Evidence sound = distances({{0.01, 1.4}, {1.4, 0.01}});
+  EXPECT_THAT(both.match({mistaken, sound}),
+              ElementsAre("k=0_LinearOperation", "v=1_LinearOperation"));
+  // Where it is so in all, order does.
+  mistaken.actual[1].content = mistaken.actual[0].content;
+  EXPECT_THAT(both.match({mistaken}), ElementsAre("k=0_LinearOperation?", "v=1_LinearOperation?"));
+}
+
+TEST(SegmentMatch, PairsEqualsOfBothSidesInTheirOrder) {
+  const TinySegments both("k  Linear\nv  Linear", "0_LinearOperation\n1_LinearOperation");
+  Evidence evidence = distances({{0.01, 0.01}, {0.01, 0.01}});
+  evidence.golden[1].content = evidence.golden[0].content;
+  evidence.actual[1].content = evidence.actual[0].content;
+  EXPECT_THAT(both.match({evidence}), ElementsAre("k=0_LinearOperation?", "v=1_LinearOperation?"));
+  EXPECT_EQ(both.found({evidence}).matches[1].why,
+            "the data agree (0.01) in 1 of 1 place looked at; 2 of each side hold that, in this "
+            "order");
 }
 
 TEST(SegmentMatch, GivesAGoldenValueToWhomMostLayersGiveIt) {
@@ -168,6 +193,17 @@ TEST(SegmentMatch, WantsMoreThanHalfOfTheLayersToSeeAPartAtTheSameColumns) {
   EXPECT_THAT(both.match({here, here, there}), ElementsAre("q=0_Linear"));
   EXPECT_THAT(both.match({here, here, here, there, there}), IsEmpty());  // no two thirds
   EXPECT_EQ(both.found({there, here, here}).matches[0].form.actual.first, 0);
+}
+
+// Where what comes before it is wrong, a part cannot be seen.
+TEST(SegmentMatch, AsksOnlyLayersThatCouldSeeAPart) {
+  const TinySegments both("norm\nq", "0_Norm\n1_Linear");
+  Evidence sound = distances({{0.01, kOtherSize}, {kOtherSize, kOtherSize}});
+  add_part(sound, 1, 1, 16);
+  const Evidence unseen = distances({{0.01, kOtherSize}, {kOtherSize, kOtherSize}});
+  const Evidence wrong = distances({{1.4, kOtherSize}, {kOtherSize, kOtherSize}});
+  EXPECT_THAT(both.match({sound, wrong, wrong}), ElementsAre("norm=0_Norm", "q=1_Linear"));
+  EXPECT_THAT(both.match({sound, unseen, wrong}), ElementsAre("norm=0_Norm"));
 }
 
 TEST(SegmentMatch, SeeksNoPartsWhereThereIsAWhole) {
