@@ -148,6 +148,6 @@ def _judge_fault(outcome: Outcome, operations: set[str], causes: set[str], docum
 def _run_healthy(outcome: Outcome, rng: random.Random, folder: pathlib.Path) -> None:
     pair = healthy.KINDS[outcome.kind](rng, folder)
     outcome.description = pair.description
-    found = findings_of(runs.compare(pair.golden, pair.mine, None, folder / "out"))
+    found = findings_of(runs.compare(pair.golden, pair.mine, pair.noise, folder / "out"))
     outcome.accused = bool(found)
     outcome.found = _describe(found[0]) if found else ""

@@ -7,8 +7,8 @@ import math
 import pathlib
 import random
 
-from engine_runs import draw_engine_model, find_operation, operation_name, read_output
-from faults import LARGEST_RATIO, SMALLEST_RATIO, SMALLEST_RATIO_WITH_NOISE, distance
+from engine_runs import EngineModel, draw_engine_model, find_operation, operation_name, read_output
+from faults import LARGEST_RATIO, PERTURBED_SHARE, SMALLEST_RATIO, SMALLEST_RATIO_WITH_NOISE, coarser, distance
 from models import UNIT_ROUNDOFF
 from runs import record_torch
 
@@ -23,6 +23,7 @@ class Switch:
     last_row: bool = False  # nothing but the last row is damaged
     between: bool = False  # torch has no such operation: it shows in the attention around it
     overflows: bool = False  # its size is drawn so that some values become infinite
+    one_rank: bool = False  # of two processes one computes nothing
 
 
 _LINEAR = tuple(("Linear", index) for index in range(7))
@@ -36,6 +37,7 @@ KINDS = {
     "engine-rope-pairing": Switch({"rope-pairing"}, (("Rope", 0),), between=True),
     "engine-residual": Switch({"missing-residual"}, (("Elewise", 0), ("Elewise", 2))),
     "engine-head-mapping": Switch({"heads-order", "permuted-axes"}, (("Linear", 1),)),
+    "engine-one-shard": Switch({"one-shard"}, _LINEAR, one_rank=True),
     "engine-position": Switch({"position"}, (("Rope", 0),), between=True, decode_only=True),
 }
 
@@ -64,7 +66,7 @@ def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: b
     my_type = rng.choice(("fp16", "bf16", "fp32", "fp16"))
     against_torch = rng.random() < 0.5
     golden_type = rng.choice(("fp32", "fp32", "fp16")) if my_type != "fp32" else "fp32"
-    processes = ("--tp", "2") if rng.random() < 0.25 else ()
+    processes = ("--tp", "2") if switch.one_rank or rng.random() < 0.25 else ()
 
     # Sizes are measured against the library's own run in float32, which has every operation that the fault is in.
     exact = model.record(folder / "exact", "fp32", *processes)
@@ -77,7 +79,10 @@ def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: b
     noise = max(distance(output(healthy), expected, part), rounding)
 
     def plant(size: float | None) -> tuple[pathlib.Path, float]:
-        fault = _fault_words(name, layer, token, kind, index, size)
+        if switch.one_rank:
+            fault = _fault_words("scale", layer, token, kind, index, -1) + ",rank=0"
+        else:
+            fault = _fault_words(name.removeprefix("engine-"), layer, token, kind, index, size)
         mine = model.record(folder / "mine" / f"{size}", my_type, "--fault", fault, *processes)
         return mine, distance(output(mine), expected, part) / noise
 
@@ -102,13 +107,23 @@ def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: b
     golden_name = "torch" if against_torch else "the engine"
     description = f"{model.shape}, {golden_name} in {golden_type} against the engine in {my_type}"
     description += f"{' on two processes' if processes else ''}, layer {layer}, {rounds}"
-    third = model.record(folder / "noise", my_type) if with_noise else None
+    third = None
+    if with_noise and rng.random() < PERTURBED_SHARE:
+        third = _perturbed(model, folder / "noise", golden_type, coarser(golden_type, my_type), against_torch)
+        description += ", golden perturbed"
+    elif with_noise:
+        third = model.record(folder / "noise", my_type)
     return EngineCase(golden, mine, third, operations, switch.cause, ratio, description)
 
 
-def _fault_words(name: str, layer: int, token: int, kind: str, index: int, size: float | None) -> str:
+def _perturbed(model: EngineModel, folder: pathlib.Path, dtype: str, by: str, by_torch: bool) -> pathlib.Path:
+    if by_torch:
+        return record_torch(model.copy(dtype), folder, model.words, perturb=by)
+    return model.record(folder, dtype, "--perturb", by)
+
+
+def _fault_words(fault: str, layer: int, token: int, kind: str, index: int, size: float | None) -> str:
     """As `--fault` takes it."""
-    fault = name.removeprefix("engine-")
     words = [f"layer={layer}", f"round={token}"]
     if size is not None:
         words += [f"size={size:.9g}", f"op={kind}", f"index={index}"]

@@ -180,9 +180,9 @@ def build(setup: Setup, fault: Fault) -> Models | None:
     expected = want(observe(golden, setup, fault.place))
     if not torch.isfinite(expected).all():
         return None
-    coarser = UNIT_ROUNDOFF[_coarser(setup.golden_type, setup.my_type)]
+    rounding = UNIT_ROUNDOFF[coarser(setup.golden_type, setup.my_type)]
     found = want(observe(healthy, setup, fault.place))
-    noise = max(distance(found, expected, fault.part), coarser)
+    noise = max(distance(found, expected, fault.part), rounding)
     if setup.golden_type == setup.my_type == "fp32":
         # Two runs that are the same to the bit would say that sums do not round.
         exact = want(observe(clone(original, "fp64"), setup, fault.place))
@@ -209,12 +209,12 @@ def build(setup: Setup, fault: Fault) -> Models | None:
         return Models(golden, mine, None, None, clock, ratio)
     if setup.rng.random() < PERTURBED_SHARE:
         third = clone(original, setup.golden_type, setup.golden_attention)
-        return Models(golden, mine, third, _coarser(setup.golden_type, setup.my_type), clock, ratio)
+        return Models(golden, mine, third, coarser(setup.golden_type, setup.my_type), clock, ratio)
     third = clone(original, setup.my_type, setup.golden_attention)
     return Models(golden, mine, third, None, clock, ratio)
 
 
-def _coarser(*types: str) -> str:
+def coarser(*types: str) -> str:
     return max(types, key=UNIT_ROUNDOFF.__getitem__)
 
 

@@ -10,6 +10,7 @@ from typing import Callable
 
 import torch
 from engine_runs import draw_engine_model
+from faults import coarser
 from models import Shape, Words, clone, draw_shape, draw_words, make_model
 from runs import record_torch
 
@@ -22,6 +23,7 @@ class Pair:
     golden: pathlib.Path
     mine: pathlib.Path
     description: str
+    noise: pathlib.Path | None = None
 
 
 def _words(rng: random.Random, batch: int | None = None, steps: int | None = None, padded: bool = False) -> Words:
@@ -85,6 +87,22 @@ def _batch(rng: random.Random, folder: pathlib.Path) -> Pair:
     golden = record_torch(clone(model, dtype), folder / "golden", alone)
     mine = record_torch(clone(model, dtype), folder / "mine", many)
     return Pair(golden, mine, f"{shape}, {dtype}, sequence {row} of 8")
+
+
+def _with_noise(rng: random.Random, folder: pathlib.Path) -> Pair:
+    """The third run measures noise, and the threshold is lower."""
+    shape = draw_shape(rng, ALL)
+    model = make_model(shape)
+    golden_type, my_type = rng.choice((("fp32", "bf16"), ("fp32", "fp16"), ("fp16", "bf16"), ("fp32", "fp32")))
+    words = _words(rng)
+    text = f"{golden_type} against sdpa {my_type}, "
+    pair = _two(folder, shape, words, clone(model, golden_type), clone(model, my_type, "sdpa"), text)
+    how = rng.choice(("repeated", "perturbed", "in my precision"))
+    options = {"perturb": coarser(golden_type, my_type)} if how == "perturbed" else {}
+    third = clone(model, my_type if how == "in my precision" else golden_type)
+    pair.noise = record_torch(third, folder / "noise", words, **options)
+    pair.description += f"with golden {how}"
+    return pair
 
 
 def _threads(rng: random.Random, folder: pathlib.Path) -> Pair:
@@ -214,6 +232,7 @@ KINDS: dict[str, Callable[[random.Random, pathlib.Path], Pair]] = {
     "threads": _threads,
     "cache-recomputed": _recomputed,
     "near-ties": _near_ties,
+    "with-noise-run": _with_noise,
     "compiled": _compiled("aot_eager"),
     "inductor": _compiled("inductor"),
     "engine-torch": _engine_torch,

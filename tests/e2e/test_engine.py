@@ -469,7 +469,8 @@ def test_every_operation_that_computes_is_off_by_up_to_one_unit(golden_home, rec
     off = np.abs(actual[norm].astype(np.float64) / golden[norm] - 1)
     assert off.max() <= 1.001 * unit and off.mean() > 0.4 * unit
     for path, tensor in actual.items():
-        if "_layerGraphRunner/" in path and "/after/out" in path and "Cache" not in path:
+        # Of the prompt: noise may make it go on with other words.
+        if "Prefill_layerGraphRunner/" in path and "/after/out" in path and "Cache" not in path:
             assert not np.array_equal(tensor, golden[path]), path
             assert engine_models.distance(tensor, golden[path]) < 20 * unit, path
 
