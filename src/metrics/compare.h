@@ -120,6 +120,8 @@ struct ErrorProfile {
   // Also of complex numbers and packed types, by their parts; bool and packed types do not saturate.
   size_t saturated = 0;  // values of mine that are the end of their type's range, or infinite
   size_t flushed = 0;    // values of mine that are 0 where golden's are not, both finite
+
+  bool operator==(const ErrorProfile&) const = default;
 };
 
 struct Comparison {
