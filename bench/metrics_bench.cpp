@@ -9,16 +9,16 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "metrics/compare.h"
-#include "tensor/half.h"
+#include "noisy_pair.h"
 
 namespace {
 
 using namespace ait;
+using bench::NoisyPair;
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -36,32 +36,6 @@ uint64_t read_all(const std::vector<std::byte>& bytes) {
   return total;
 }
 
-// Roughly normal numbers, cheap enough to fill gigabytes: the sum of four uniform 16-bit ones.
-class Random {
- public:
-  float next() {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    const uint64_t s = state_;
-    const auto sum =
-        static_cast<float>((s & 0xffff) + ((s >> 16) & 0xffff) + ((s >> 32) & 0xffff) + (s >> 48));
-    return (sum - 131070.0f) / 37837.0f;
-  }
-
- private:
-  uint64_t state_ = 88172645463325252u;
-};
-
-void store(DType dtype, std::byte* at, float value) {
-  if (dtype == DType::kFloat32) {
-    std::memcpy(at, &value, sizeof value);
-    return;
-  }
-  const uint16_t bits = dtype == DType::kFloat16 ? float_to_fp16(value) : float_to_bf16(value);
-  std::memcpy(at, &bits, sizeof bits);
-}
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -75,23 +49,17 @@ int main(int argc, char** argv) {
   constexpr int64_t kRow = 4096;
   for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
     const size_t elements = bytes / size_bytes(dtype);
-    std::vector<std::byte> golden(bytes);
-    std::vector<std::byte> actual(bytes);
-    Random random;
-    for (size_t i = 0; i < elements; ++i) {
-      const float value = random.next();
-      store(dtype, golden.data() + i * size_bytes(dtype), value);
-      store(dtype, actual.data() + i * size_bytes(dtype), value * (1 + 1e-3f * random.next()));
-    }
-    const Shape shape = {static_cast<int64_t>(elements) / kRow, kRow};
-    const Strides strides = row_major_strides(shape);
-    const TensorView g = {dtype, shape, strides, golden.data(), elements};
-    const TensorView m = {dtype, shape, strides, actual.data(), elements};
+    const auto rows = static_cast<int64_t>(elements) / kRow;
+    const NoisyPair pair(dtype, {rows, kRow});
+    const std::vector<std::byte>& golden = pair.golden_bytes();
+    const std::vector<std::byte>& actual = pair.actual_bytes();
+    const TensorView g = pair.golden();
+    const TensorView m = pair.actual();
     metrics::Request no_kl;
     no_kl.kl = false;
     const metrics::Request all;
-    metrics::Request rows;
-    rows.rows = true;
+    metrics::Request by_row;
+    by_row.rows = true;
 
     const char* names[] = {"read", "metrics_without_kl", "metrics_with_kl", "metrics_with_rows",
                            "statistics"};
@@ -107,7 +75,7 @@ int main(int argc, char** argv) {
       marks[2] = seconds();
       sink = metrics::compare(g, m, all)->cosine_similarity;
       marks[3] = seconds();
-      sink = metrics::compare(g, m, rows)->cosine_similarity;
+      sink = metrics::compare(g, m, by_row)->cosine_similarity;
       marks[4] = seconds();
       sink = metrics::statistics(g).mean + metrics::statistics(m).mean;
       marks[5] = seconds();

@@ -51,6 +51,16 @@ def kernels(mebibytes):
         text=True,
     ).stdout
     native = [json.loads(line) for line in out.splitlines()]
+    out = subprocess.run(
+        ["taskset", "-c", "0", ROOT / "build/bin/profile_bench"], check=True, capture_output=True, text=True
+    ).stdout
+    for one in map(json.loads, out.splitlines()):
+        add(
+            f"error profile, {one['dtype']} of {one['shape']} in cache, one core",
+            f"{one['added']:+.0%} of the metrics with KL",
+            "",
+            f"{one['microseconds']:.1f} us without it",
+        )
     os.sched_setaffinity(0, {0})
     import baseline_metrics as baseline
     import numpy as np

@@ -193,7 +193,8 @@ def rows_seeds():
     """Stores of rows with every kind of field; those of real runs are too long to begin with."""
     measured = rows.side(dtype=9, shape=(2, 3), statistics=rows.statistics())
     compared = rows.whole(1) + rows.comparison(
-        rows.whole(1) + rows.whole(2) + rows.whole(1) + rows.real(0.9) + rows.real(0.1) * 2
+        rows.whole(1) + rows.whole(2) + rows.whole(1) + rows.real(0.9) + rows.real(0.1) * 2,
+        rows.whole(1) + rows.profile(),
     )
     full = rows.row(
         phase=rows.whole(1),
@@ -204,19 +205,23 @@ def rows_seeds():
         golden=measured,
         my=measured,
         compared=compared,
+        made=rows.origin(sources=(), passed=[rows.text(b"view"), rows.text(b"s", 4)]),
     )
     shards = rows.side(
         [rows.record(), rows.record(rows.text(b"1.bin", 4))],
         transform=rows.whole(4) * 4 + rows.whole(1) + rows.whole(1),
     )
     kept = rows.row(
-        my=rows.side(dtype=10, shape=(6,), kept=2), at_least=rows.whole(1) + rows.real(0.5), reason=rows.text(b"why.")
+        my=rows.side(dtype=10, shape=(6,), kept=2),
+        at_least=rows.whole(1) + rows.real(0.5),
+        reason=rows.text(b"why."),
+        made=rows.origin(is_copy=1),
     )
     missing = rows.row(golden=rows.side([]), my=rows.side(lacks=1), reason=rows.text("ünicode".encode()))
     yield "full", rows.store(rows.block(full))
     yield "shards", rows.store(rows.block(rows.row(golden=shards, my=shards)))
     yield "several", rows.store(rows.block(full + kept + missing, 3))
-    yield "without_end", rows.header() + rows.block(kept) + rows.block(missing)
+    yield "without_end", rows.header() + rows.block(missing) + rows.block(kept)
     yield "none", rows.store()
 
 

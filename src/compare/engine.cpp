@@ -124,6 +124,12 @@ Result<Content> extremes_of(Result<Content> content, const match::Side& side) {
   return Content(std::move(*array));
 }
 
+// Taking columns and joining shards leaves the rows alone.
+bool rows_are_as_recorded(const match::Pair& pair) {
+  return !pair.golden.transform.heads_first && !pair.actual.transform.heads_first &&
+         !pair.actual.dequantise;
+}
+
 // All the parts of a side as one tensor.
 Result<Content> load_side(const match::Side& side, const OpenSide& files) {
   std::vector<Tensor> parts;
@@ -254,18 +260,20 @@ class Run {
     const bool actual_is_short = holds_extremes(pair.actual, actual);
     if (golden_is_short && !actual_is_short) actual = extremes_of(std::move(actual), pair.actual);
     if (actual_is_short && !golden_is_short) golden = extremes_of(std::move(golden), pair.golden);
+    const std::vector<bool>* padding = rows_are_as_recorded(pair) ? pair.padding.get() : nullptr;
     std::optional<Tensor> whole_golden, whole_actual;
     if (golden && actual && golden->tensor && actual->tensor) {
       whole_golden = golden->tensor;
       whole_actual = actual->tensor;
       note = fit(*golden->tensor, *actual->tensor, pair.fit, pair.golden.rows.get(),
                  pair.actual.rows.get());
+      if (!note.empty()) padding = nullptr;  // rows were chosen or repeated
       if (golden_is_short || actual_is_short) note = reasons::kExtremes;
       if (pair.actual.dequantise) note = "my data is de-quantised.";
       golden = Content(std::move(*golden->tensor));
       actual = Content(std::move(*actual->tensor));
     }
-    Row row = measure(golden, actual, options_);
+    Row row = measure(golden, actual, options_, padding);
     if (whole_golden && whole_actual) {
       describe_unrepeated(row.golden, *whole_golden, golden->tensor->elements());
       describe_unrepeated(row.actual, *whole_actual, actual->tensor->elements());

@@ -54,6 +54,7 @@ bool is_complex(const Tensor& tensor) { return info(tensor.dtype()).kind == DTyp
 metrics::Request request_for(const Options& options) {
   metrics::Request request;
   request.rows = options.rows;
+  request.profile = options.profile;
   request.threads = options.threads;
   request.stop = options.stop;
   if (options.compat != MetricCompat::kOwn) {
@@ -78,9 +79,11 @@ std::string_view obstacle(const Tensor& golden, const Tensor& actual) {
   return {};
 }
 
-void compare_elements(Row& row, const Tensor& golden, const Tensor& actual,
-                      const Options& options) {
-  auto comparison = metrics::compare(golden.view(), actual.view(), request_for(options));
+void compare_elements(Row& row, const Tensor& golden, const Tensor& actual, const Options& options,
+                      const std::vector<bool>* padding) {
+  metrics::Request request = request_for(options);
+  request.padding = padding;
+  auto comparison = metrics::compare(golden.view(), actual.view(), request);
   if (!comparison) {
     add_reason(row, comparison.error().text());
     return;
@@ -197,7 +200,8 @@ const metrics::Comparison* metrics_of(const Row& row) {
   return &*row.comparison;
 }
 
-Row measure(const Result<Content>& golden, const Result<Content>& actual, const Options& options) {
+Row measure(const Result<Content>& golden, const Result<Content>& actual, const Options& options,
+            const std::vector<bool>* padding) {
   Row row;
   row.golden = describe(golden);
   row.actual = describe(actual);
@@ -207,7 +211,7 @@ Row measure(const Result<Content>& golden, const Result<Content>& actual, const 
   if (both_data) {
     const std::string_view why_not = obstacle(*golden->tensor, *actual->tensor);
     if (why_not.empty()) {
-      compare_elements(row, *golden->tensor, *actual->tensor, options);
+      compare_elements(row, *golden->tensor, *actual->tensor, options, padding);
     } else {
       add_reason(row, why_not);
     }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "compare/row.h"
@@ -34,6 +35,7 @@ struct Options {
   size_t threads = 0;    // 0: all cores
   // When it becomes true, what is not yet measured is left out.
   const std::atomic<bool>* stop = nullptr;
+  bool profile = false;  // also where in each tensor the error is
 };
 
 // What a side brings: its tensor, or what was kept in its place.
@@ -71,7 +73,9 @@ inline constexpr const char* kComplexAgainstReal = "complex against real data, n
 }  // namespace reasons
 
 // Thread-safe. A failed Result becomes the row's reason; the other side still gets its statistics.
-// Who was compared (records, subject, token) is left to the caller.
-Row measure(const Result<Content>& golden, const Result<Content>& actual, const Options& options);
+// Who was compared (records, subject, token) is left to the caller. `padding`: rows of the tensors
+// that hold no token, see metrics::Request; null: none is known.
+Row measure(const Result<Content>& golden, const Result<Content>& actual, const Options& options,
+            const std::vector<bool>* padding = nullptr);
 
 }  // namespace ait::compare

@@ -32,6 +32,7 @@ constexpr size_t kEndBytes = 24;
 constexpr size_t kMaxTextBytes = size_t{1} << 16;
 constexpr size_t kMaxRowTextBytes = size_t{1} << 20;
 constexpr size_t kMaxRecords = 65536;
+constexpr size_t kMaxSources = 65536;
 
 template <std::unsigned_integral T>
 void append_le(std::string& out, T value) {
@@ -260,6 +261,16 @@ bool finding_fields(Codec& c, T& finding) {
          field(c, finding.kl_max);
 }
 
+template <typename Codec, typename T>
+bool profile_fields(Codec& c, T& profile) {
+  return field(c, profile.error) && field(c, profile.rows) && field(c, profile.worst_row) &&
+         field(c, profile.worst_row_error) && field(c, profile.usual_row_error) &&
+         field(c, profile.columns) && field(c, profile.column_rows) &&
+         field(c, profile.worst_column) && field(c, profile.worst_column_error) &&
+         field(c, profile.usual_column_error) && field(c, profile.saturated) &&
+         field(c, profile.flushed);
+}
+
 // Statistics of the two sides are the row's own and not stored twice.
 template <typename Codec, typename T>
 bool comparison_fields(Codec& c, T& m) {
@@ -271,7 +282,30 @@ bool comparison_fields(Codec& c, T& m) {
          field(c, m.zero_golden_mismatch) && field(c, m.non_finite_agree) &&
          field(c, m.worst_index) && field(c, m.worst_golden) && field(c, m.worst_actual) &&
          field(c, m.golden_zero) && field(c, m.actual_zero) &&
-         optional(c, m.row, [&](auto& finding) { return finding_fields(c, finding); });
+         optional(c, m.row, [&](auto& finding) { return finding_fields(c, finding); }) &&
+         optional(c, m.profile, [&](auto& profile) { return profile_fields(c, profile); });
+}
+
+// The last fields of a row: where nothing is known, the numbers of the texts are those of no others.
+template <typename Codec, typename T>
+bool origin_fields(Codec& c, T& origin) {
+  if (!field(c, origin.is_known)) return false;
+  if (!origin.is_known) return true;
+  if (!field(c, origin.operation) || !choice(c, origin.kind, capture::OpKind::kMove) ||
+      !list(c, origin.sources, kMaxSources, [&](auto& source) { return field(c, source); }) ||
+      !field(c, origin.is_copy))
+    return false;
+  const size_t mark = c.texts.mark();
+  return list(c, origin.passed, kMaxSources, [&](auto& operation) {
+    c.texts.back_to(mark);
+    return field(c, operation);
+  });
+}
+
+// Sources are earlier rows: who follows them must not be led out of the file, nor in a circle.
+bool are_before(const std::vector<uint32_t>& sources, size_t row) {
+  return std::all_of(sources.begin(), sources.end(),
+                     [&](uint32_t source) { return source >= 1 && source <= row; });
 }
 
 template <typename Codec, typename T>
@@ -289,7 +323,7 @@ bool row_fields(Codec& c, T& row) {
          side_fields(c, row.actual) &&
          optional(c, row.comparison, [&](auto& m) { return comparison_fields(c, m); }) &&
          optional(c, row.distance_at_least, [&](auto& d) { return field(c, d); }) &&
-         field(c, row.reason);
+         field(c, row.reason) && origin_fields(c, row.origin);
 }
 
 bool has_text(std::span<const std::byte> bytes, uint64_t offset, std::string_view text) {
@@ -435,8 +469,10 @@ Result<std::vector<Row>> RowStore::read_block(size_t block) const {
   std::vector<Row> rows(header->rows);
   std::vector<std::string> previous;
   Decoder decoder(payload, previous);
-  for (Row& row : rows) {
-    if (!row_fields(decoder, row)) return fail(damaged());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Row& row = rows[i];
+    if (!row_fields(decoder, row) || !are_before(row.origin.sources, block * kRowsPerBlock + i))
+      return fail(damaged());
     if (row.comparison && row.golden.statistics) row.comparison->golden = *row.golden.statistics;
     if (row.comparison && row.actual.statistics) row.comparison->actual = *row.actual.statistics;
   }

@@ -39,7 +39,7 @@
 
 namespace ait::compare {
 
-inline constexpr uint32_t kRowStoreVersion = 1;
+inline constexpr uint32_t kRowStoreVersion = 2;
 inline constexpr size_t kRowsPerBlock = 256;
 
 class RowStoreWriter {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/parallel.h"
-#include "metrics/source.h"
+#include "metrics/profile.h"
 
 namespace ait::metrics {
 namespace {
@@ -25,15 +25,6 @@ bool is_good_enough(const KlSums& kl) {
       (kl.actual_weights - kl.golden_weights - kl.weighted_difference) / kl.golden_weights;
   return average <= (kl.golden_weights >= kSpreadWeights ? kGoodWhenSpread : kAlwaysGood);
 }
-
-struct Buffers {
-  alignas(64) std::byte golden_scratch[Source::kScratchBytes];
-  alignas(64) std::byte actual_scratch[Source::kScratchBytes];
-  alignas(64) double golden[kBlockElements];
-  alignas(64) double actual[kBlockElements];
-  alignas(64) double difference[kBlockElements];
-  alignas(64) double alone[kBlockElements];
-};
 
 // Without a branch per element: only an exponent of all ones carries into the sign bit.
 bool all_finite(const double* values, size_t count) {
@@ -131,6 +122,7 @@ struct Chunk {
   RowSums head;   // the row that began before, if any; else the chunk's only, unfinished row
   RowSums tail;   // the row that goes on after
   bool fast_kl = false;
+  Profiler::Part profile;
 };
 
 void set_metrics(Comparison& out, double value) {
@@ -149,13 +141,9 @@ class PairComparison {
                                     !request.mask_absolute && request.threshold_count == 0;
     fast_ =
         default_definition && has_fast_kernel(golden_.dtype()) && has_fast_kernel(actual_.dtype());
-    const auto is_integer = [](const Source& source) {
-      return info(source.dtype()).kind == DTypeKind::kInteger;
-    };
-    const auto is_wide = [](const Source& source) { return size_bytes(source.dtype()) == 8; };
-    wide_integers_ =
-        is_integer(golden_) && is_integer(actual_) && (is_wide(golden_) || is_wide(actual_));
+    wide_integers_ = needs_integer_differences(golden_.dtype(), actual_.dtype());
     row_elements_ = std::max<size_t>(golden_.row_elements(), 1);
+    if (request.profile) profiler_.emplace(golden_, actual_, request);
   }
 
   Comparison run() {
@@ -179,17 +167,19 @@ class PairComparison {
   bool differs_much_at_first() const {
     const size_t count = std::min(kBlockElements, golden_.elements());
     if (!fast_ || !request_.kl || request_.rows || count == 0) return false;
-    Buffers buffers;
+    PairBuffers buffers;
     PairBlock block;
     const bool clean =
         measure_fast(golden_.block(0, count, buffers.golden_scratch),
-                     actual_.block(0, count, buffers.actual_scratch), count, 0, block);
+                     actual_.block(0, count, buffers.actual_scratch), count, 0, block, nullptr);
     return clean && block.dd / 2 > kGoodWhenSpread * static_cast<double>(count);
   }
 
   Chunk measure(Kl mode) {
     const size_t elements = golden_.elements();
     std::vector<Chunk> chunks((elements + kChunkElements - 1) / kChunkElements);
+    const bool profiles = profiler_ && mode != Kl::kDoubleOnly;
+    if (profiles) profiler_->start(scales_);
     parallel_for(chunks.size(), request_.threads,
                  [&](size_t c) { measure_chunk(c, mode, chunks[c]); });
     Chunk whole;
@@ -214,12 +204,16 @@ class PairComparison {
       }
       whole.rows.add(chunk.rows);
     }
+    if (profiles) {
+      profile_parts_.clear();
+      for (const Chunk& chunk : chunks) profile_parts_.push_back(chunk.profile);
+    }
     return whole;
   }
 
   void measure_chunk(size_t c, Kl mode, Chunk& chunk) {
     if (request_.stop != nullptr && request_.stop->load(std::memory_order_relaxed)) return;
-    Buffers buffers;
+    PairBuffers buffers;
     const size_t begin = c * kChunkElements;
     const size_t end = std::min(golden_.elements(), begin + kChunkElements);
     RowSums row;  // of the row at hand, since `begin` or since it began
@@ -233,10 +227,14 @@ class PairComparison {
         continue;
       }
       PairBlock block;
-      const bool fast = fast_ && measure_fast(g, m, count, chunk.maxima.relative, block);
+      if (profiler_) profiler_->set_cuts(first, buffers);
+      const bool fast = fast_ && measure_fast(g, m, count, chunk.maxima.relative, block,
+                                              profiler_ ? &buffers.rows : nullptr);
       if (!fast) measure_careful(g, m, count, buffers, block);
       chunk.maxima.add({block.max_absolute, block.max_relative, first / kBlockElements});
       chunk.total.add(block);
+      if (profiler_)
+        profiler_->add_block(g, m, first, count, begin, block, !fast, buffers, chunk.profile);
       if (request_.rows) {
         add_rows(g, m, first, count, begin, buffers, row, chunk);
       } else if (request_.kl) {
@@ -257,16 +255,17 @@ class PairComparison {
   }
 
   bool measure_fast(const void* g, const void* m, size_t count, double max_relative,
-                    PairBlock& block) const {
-    pair_block_f32(golden_.dtype(), g, actual_.dtype(), m, count, max_relative, block);
+                    PairBlock& block, RowCuts* rows) const {
+    pair_block_f32(golden_.dtype(), g, actual_.dtype(), m, count, max_relative, block, rows);
     if (is_clean(block)) return true;
     block = {};
+    if (rows != nullptr) rows->done = false;
     return false;
   }
 
   // Widens a block and moves the positions finite on both sides to the front; what is not finite is
   // counted in `block` where given. Returns how many positions are left.
-  size_t widen_finite(const void* g, const void* m, size_t count, Buffers& buffers,
+  size_t widen_finite(const void* g, const void* m, size_t count, PairBuffers& buffers,
                       PairBlock* block) const {
     decode_f64(golden_.dtype(), g, count, buffers.golden);
     decode_f64(actual_.dtype(), m, count, buffers.actual);
@@ -316,7 +315,7 @@ class PairComparison {
     side.maximum = std::max(side.maximum, alone.maximum);
   }
 
-  void measure_careful(const void* g, const void* m, size_t count, Buffers& buffers,
+  void measure_careful(const void* g, const void* m, size_t count, PairBuffers& buffers,
                        PairBlock& block) const {
     PairBlock outside;
     const size_t kept = widen_finite(g, m, count, buffers, &outside);
@@ -339,7 +338,7 @@ class PairComparison {
     into.negative_inf = from.negative_inf;
   }
 
-  static void add_kl(const Buffers& buffers, size_t first, size_t count, KlSums& into) {
+  static void add_kl(const PairBuffers& buffers, size_t first, size_t count, KlSums& into) {
     if (count == 0) return;
     KlSums sums;
     kl_block_f64(buffers.golden + first, buffers.actual + first, count, sums);
@@ -348,7 +347,7 @@ class PairComparison {
 
   // Splits a block at the ends of rows.
   void add_rows(const void* g, const void* m, size_t first, size_t count, size_t chunk_begin,
-                Buffers& buffers, RowSums& row, Chunk& chunk) const {
+                PairBuffers& buffers, RowSums& row, Chunk& chunk) const {
     const auto* g_bytes = static_cast<const std::byte*>(g);
     const auto* m_bytes = static_cast<const std::byte*>(m);
     const size_t end = first + count;
@@ -382,7 +381,7 @@ class PairComparison {
   // Finds the largest absolute error in its block, and what stands there.
   void locate_worst(const Maxima& maxima, Comparison& out) const {
     if (maxima.absolute == 0) return;
-    Buffers buffers;
+    PairBuffers buffers;
     const size_t first = maxima.block * kBlockElements;
     const size_t count = std::min(kBlockElements, golden_.elements() - first);
     const void* g = golden_.block(first, count, buffers.golden_scratch);
@@ -405,7 +404,7 @@ class PairComparison {
     }
   }
 
-  Comparison finish(const Chunk& whole) const {
+  Comparison finish(const Chunk& whole) {
     const PairTotal& total = whole.total;
     Comparison out;
     out.elements = golden_.elements();
@@ -421,6 +420,10 @@ class PairComparison {
     const bool any_non_finite = total.compared < out.elements;
     out.withheld = request_.non_finite == NonFinite::kWithhold && any_non_finite;
     locate_worst(whole.maxima, out);
+    if (profiler_ && !out.identical)
+      out.profile = profiler_->finish(profile_parts_, kChunkElements,
+                                      {total.dd.value(), total.gg.value(), total.golden.magnitude(),
+                                       whole.maxima.absolute, !any_non_finite});
     if (out.withheld || total.compared == 0) {
       set_metrics(out, std::numeric_limits<double>::quiet_NaN());
       return out;
@@ -454,6 +457,8 @@ class PairComparison {
   bool fast_ = false;
   bool wide_integers_ = false;
   size_t row_elements_ = 1;
+  std::optional<Profiler> profiler_;
+  std::vector<Profiler::Part> profile_parts_;  // of all chunks
 };
 
 // Every bit the same, which is true of most pairs of a good port and quicker to see than to

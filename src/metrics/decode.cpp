@@ -112,6 +112,12 @@ void decode_f64(DType dtype, const void* data, size_t elements, double* out) {
   }
 }
 
+bool needs_integer_differences(DType golden, DType actual) {
+  const auto is_integer = [](DType dtype) { return info(dtype).kind == DTypeKind::kInteger; };
+  return is_integer(golden) && is_integer(actual) &&
+         (size_bytes(golden) == 8 || size_bytes(actual) == 8);
+}
+
 void integer_differences(DType golden_type, const void* golden, DType actual_type,
                          const void* actual, size_t elements, double* out) {
   const auto* g = static_cast<const std::byte*>(golden);

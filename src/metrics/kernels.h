@@ -9,12 +9,23 @@
 
 namespace ait::metrics {
 
+// Asks pair_block_f32 for the squares of each row, or part of a row, in the block.
+struct RowCuts {
+  static constexpr size_t kMost = kBlockElements / 8 + 1;  // a round is 8 elements at least
+
+  size_t first_elements = 0;  // of the row that the block begins in
+  size_t row_elements = 0;    // of all others
+  bool done = false;          // false: rows do not end where rounds of the kernel do
+  double dd[kMost];
+  double gg[kMost];
+};
+
 // Fast path of the default request: any two of the types with has_fast_kernel(). `max_relative` is
 // the largest relative error of the blocks before; only a larger one costs a division. Where a
 // value is not finite or beyond 2^100 the result's gg or mm says so (see is_clean) and the block
-// must go to pair_block_f64.
+// must go to pair_block_f64. `rows` may be null.
 void pair_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
-                    size_t elements, double max_relative, PairBlock& out);
+                    size_t elements, double max_relative, PairBlock& out, RowCuts* rows);
 inline bool is_clean(const PairBlock& block) {
   constexpr double kLimit = 0x1p200;
   return block.gg < kLimit && block.mm < kLimit;  // false for NaN
@@ -52,7 +63,8 @@ void widen_block(DType dtype, const void* data, size_t elements, double* out);
 void decode_f64(DType dtype, const void* data, size_t elements, double* out);
 
 // m - g of integer types, rounded once: two integers that decode_f64 rounds to the same double
-// still differ.
+// still differ. Needed where one is of 64 bits.
+bool needs_integer_differences(DType golden, DType actual);
 void integer_differences(DType golden_type, const void* golden, DType actual_type,
                          const void* actual, size_t elements, double* out);
 

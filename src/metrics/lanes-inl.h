@@ -18,22 +18,24 @@ using F32 = hn::Rebind<float, F64>;
 using V32 = hn::Vec<F32>;
 using V64 = hn::Vec<F64>;
 
-// Each loader reads Lanes(F32) elements of its stored type. Casting to the lane type does not
-// dereference: all loads are unaligned.
+// Each loader reads Lanes(d) elements of its stored type as float32. Casting to the lane type does
+// not dereference: all loads are unaligned.
 struct LoadFloat32 {
   static constexpr size_t kBytes = 4;
-  HWY_INLINE V32 operator()(F32 d, const uint8_t* at) const {
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, const uint8_t* at) const {
     return hn::LoadU(d, reinterpret_cast<const float*>(at));
   }
 };
 struct LoadFloat16 {
   static constexpr size_t kBytes = 2;
-  HWY_INLINE V32 operator()(F32 d, const uint8_t* at) const {
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, const uint8_t* at) const {
 #if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2
     // Before F16C Highway's own conversion knows no Inf or NaN. The shifted pattern is the value
     // divided by 2^112, subnormals included.
-    const hn::Rebind<uint16_t, F32> stored;
-    const hn::RebindToUnsigned<F32> du;
+    const hn::Rebind<uint16_t, D> stored;
+    const hn::RebindToUnsigned<D> du;
     const auto bits = hn::PromoteTo(du, hn::LoadU(stored, reinterpret_cast<const uint16_t*>(at)));
     const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7fffu)));
     const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000u)));
@@ -42,20 +44,34 @@ struct LoadFloat16 {
     const auto finite = hn::Lt(magnitude, hn::Set(du, 0x7c00u << 13));
     return hn::BitCast(d, hn::Or(sign, hn::IfThenElse(finite, scaled, infinite)));
 #else
-    const hn::Rebind<hwy::float16_t, F32> stored;
+    const hn::Rebind<hwy::float16_t, D> stored;
     return hn::PromoteTo(d, hn::LoadU(stored, reinterpret_cast<const hwy::float16_t*>(at)));
 #endif
   }
 };
 struct LoadBFloat16 {
   static constexpr size_t kBytes = 2;
-  HWY_INLINE V32 operator()(F32 d, const uint8_t* at) const {
-    const hn::Rebind<uint16_t, F32> stored;
-    const hn::RebindToUnsigned<F32> du;
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, const uint8_t* at) const {
+    const hn::Rebind<uint16_t, D> stored;
+    const hn::RebindToUnsigned<D> du;
     const auto wide = hn::PromoteTo(du, hn::LoadU(stored, reinterpret_cast<const uint16_t*>(at)));
     return hn::BitCast(d, hn::ShiftLeft<16>(wide));
   }
 };
+
+// Calls `use` with the loader of a type with has_fast_kernel().
+template <class Use>
+HWY_INLINE void with_loader(DType type, const Use& use) {
+  switch (type) {
+    case DType::kFloat16:
+      return use(LoadFloat16());
+    case DType::kBFloat16:
+      return use(LoadBFloat16());
+    default:
+      return use(LoadFloat32());
+  }
+}
 
 // Widens `count` stored elements to doubles, the last ones by way of a padded copy. `to` has room
 // for whole vectors.

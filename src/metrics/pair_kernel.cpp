@@ -88,7 +88,7 @@ HWY_INLINE Fraction look(Accumulators& sums, const uint8_t* golden, const uint8_
 
 template <class LoadG, class LoadM>
 void pair_block_f32(const uint8_t* golden, const uint8_t* actual, size_t elements,
-                    double max_relative, PairBlock& out) {
+                    double max_relative, PairBlock& out, RowCuts* rows) {
   using StoredG = Stored<LoadG>;
   using StoredM = Stored<LoadM>;
   const F64 d64;
@@ -106,8 +106,24 @@ void pair_block_f32(const uint8_t* golden, const uint8_t* actual, size_t element
                        max_relative, 0,    0};
   auto extremes_g = StoredG::start();
   auto extremes_m = StoredM::start();
+  const bool cuts =
+      rows != nullptr && rows->row_elements % round == 0 && rows->first_elements % round == 0;
+  V64 rows_gg = zero;
+  V64 rows_dd = zero;
+  size_t stretch = 0;
+  size_t end = cuts ? std::min(elements, rows->first_elements) : elements;
   size_t i = 0;
-  for (; i + round <= elements; i += round) {
+  for (;; i += round) {
+    if (HWY_UNLIKELY(i + round > end)) {
+      if (!cuts) break;
+      rows->dd[stretch] = total(sums.dd);
+      rows->gg[stretch++] = total(sums.gg);
+      rows_dd = hn::Add(rows_dd, sums.dd);
+      rows_gg = hn::Add(rows_gg, sums.gg);
+      sums.dd = sums.gg = zero;
+      if (end == elements) break;
+      end = std::min(elements, end + rows->row_elements);
+    }
     const uint8_t* g = golden + i * LoadG::kBytes;
     const uint8_t* m = actual + i * LoadM::kBytes;
     ahead(g, round * LoadG::kBytes);
@@ -137,6 +153,11 @@ void pair_block_f32(const uint8_t* golden, const uint8_t* actual, size_t element
   if (i > 0) {
     StoredG::finish(extremes_g, out.golden);
     StoredM::finish(extremes_m, out.actual);
+  }
+  if (cuts) {
+    rows->done = true;
+    sums.gg = rows_gg;
+    sums.dd = rows_dd;
   }
   out.gg = total(sums.gg);
   out.gm = total(sums.gm);
@@ -189,29 +210,29 @@ void pair_block_f32(const uint8_t* golden, const uint8_t* actual, size_t element
 
 template <class LoadG>
 void pair_block_with_golden(DType actual_type, const uint8_t* golden, const uint8_t* actual,
-                            size_t elements, double max_relative, PairBlock& out) {
+                            size_t elements, double max_relative, PairBlock& out, RowCuts* rows) {
   switch (actual_type) {
     case DType::kFloat16:
-      return pair_block_f32<LoadG, LoadFloat16>(golden, actual, elements, max_relative, out);
+      return pair_block_f32<LoadG, LoadFloat16>(golden, actual, elements, max_relative, out, rows);
     case DType::kBFloat16:
-      return pair_block_f32<LoadG, LoadBFloat16>(golden, actual, elements, max_relative, out);
+      return pair_block_f32<LoadG, LoadBFloat16>(golden, actual, elements, max_relative, out, rows);
     default:
-      return pair_block_f32<LoadG, LoadFloat32>(golden, actual, elements, max_relative, out);
+      return pair_block_f32<LoadG, LoadFloat32>(golden, actual, elements, max_relative, out, rows);
   }
 }
 
 void pair_f32(DType golden_type, const uint8_t* golden, DType actual_type, const uint8_t* actual,
-              size_t elements, double max_relative, PairBlock& out) {
+              size_t elements, double max_relative, PairBlock& out, RowCuts* rows) {
   switch (golden_type) {
     case DType::kFloat16:
       return pair_block_with_golden<LoadFloat16>(actual_type, golden, actual, elements,
-                                                 max_relative, out);
+                                                 max_relative, out, rows);
     case DType::kBFloat16:
       return pair_block_with_golden<LoadBFloat16>(actual_type, golden, actual, elements,
-                                                  max_relative, out);
+                                                  max_relative, out, rows);
     default:
       return pair_block_with_golden<LoadFloat32>(actual_type, golden, actual, elements,
-                                                 max_relative, out);
+                                                 max_relative, out, rows);
   }
 }
 
@@ -224,10 +245,10 @@ namespace ait::metrics {
 HWY_EXPORT(pair_f32);
 
 void pair_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
-                    size_t elements, double max_relative, PairBlock& out) {
+                    size_t elements, double max_relative, PairBlock& out, RowCuts* rows) {
   HWY_DYNAMIC_DISPATCH(pair_f32)
   (golden_type, static_cast<const uint8_t*>(golden), actual_type,
-   static_cast<const uint8_t*>(actual), elements, max_relative, out);
+   static_cast<const uint8_t*>(actual), elements, max_relative, out, rows);
 }
 
 }  // namespace ait::metrics

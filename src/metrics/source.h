@@ -24,6 +24,7 @@ class Source {
 
   size_t elements() const { return view_.elements * parts_; }
   DType dtype() const { return real_; }
+  bool plain() const { return plain_; }  // block() does not touch its scratch
 
   // How many reals the last dimension has; a tensor of rank 0 is one row.
   size_t row_elements() const {

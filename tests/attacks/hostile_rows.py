@@ -3,6 +3,7 @@
 import struct
 import zlib
 
+VERSION = 2
 ROWS_PER_BLOCK = 256
 
 
@@ -40,10 +41,22 @@ def statistics(counts=(6, 0, 0, 0), reals=(-1.0, 1.0, 0.0, 2.0)):
     return b"".join(map(whole, counts)) + b"".join(map(real, reals))
 
 
-def comparison(rows=whole(0)):
+def comparison(rows=whole(0), profile=whole(0)):
     head = whole(6) + whole(6) + whole(0) + whole(0)
     middle = whole(1) + whole(0) + whole(1) + whole(3) + real(1.0) + real(2.0) + whole(0) + whole(0)
-    return head + real(0.5) * 7 + middle + rows
+    return head + real(0.5) * 7 + middle + rows + profile
+
+
+def profile():
+    """Error; rows, worst row and its error, usual error; columns, their rows, the same of them; saturated, flushed."""
+    of_rows = whole(2) + whole(1) + real(0.5) * 2
+    of_columns = whole(3) + whole(2) + whole(1) + real(0.5) * 2
+    return real(0.5) + of_rows + of_columns + whole(0) + whole(1)
+
+
+def origin(operation=text(b"root.model"), kind=3, sources=(1,), is_copy=0, passed=()):
+    out = whole(1) + operation + whole(kind) + whole(len(sources)) + b"".join(map(whole, sources)) + whole(is_copy)
+    return out + whole(len(passed)) + b"".join(passed)
 
 
 def row(
@@ -59,10 +72,12 @@ def row(
     compared=whole(0),
     at_least=whole(0),
     reason=text(),
+    made=whole(0),
 ):
     golden = side() if golden is None else golden
     my = side() if my is None else my
-    return token + phase + subject + first_column + layer + certainty + why + golden + my + compared + at_least + reason
+    head = token + phase + subject + first_column + layer + certainty + why
+    return head + golden + my + compared + at_least + reason + made
 
 
 def block(payload, rows=1, checksum=None, length=None, magic=b"rows"):
@@ -71,11 +86,11 @@ def block(payload, rows=1, checksum=None, length=None, magic=b"rows"):
     return magic + struct.pack("<III", length, rows, checksum) + payload
 
 
-def header(version=1, magic=b"ait rows"):
+def header(version=VERSION, magic=b"ait rows"):
     return magic + struct.pack("<II", version, 0)
 
 
-def store(*blocks, rows=None, offsets=None, index=None, version=1, magic=b"ait rows"):
+def store(*blocks, rows=None, offsets=None, index=None, version=VERSION, magic=b"ait rows"):
     """A whole file; `rows`, `offsets` and `index` are what its end says."""
     out, found, count = header(version, magic), [], 0
     for each in blocks:

@@ -1,7 +1,21 @@
 """Attacks on the reader of stores of rows."""
 
 from attack_list import attack
-from hostile_rows import ROWS_PER_BLOCK, block, comparison, header, record, row, side, statistics, store, text, whole
+from hostile_rows import (
+    ROWS_PER_BLOCK,
+    block,
+    comparison,
+    header,
+    origin,
+    profile,
+    record,
+    row,
+    side,
+    statistics,
+    store,
+    text,
+    whole,
+)
 
 DAMAGED = "holds a damaged block"
 
@@ -23,7 +37,8 @@ def rows_attacks():
         "other_magic", "another kind of file", store(good, magic=b"ait cols"), "is no store of rows", code="Unsupported"
     )
     add("cut_in_header", "the first 15 bytes", header()[:15], "is no store of rows", code="Unsupported")
-    add("version_2", "a version that does not exist", store(good, version=2), "rows of version 2", code="Unsupported")
+    add("version_1", "a version that is no longer read", store(good, version=1), "compare again", code="Unsupported")
+    add("version_3", "a version that does not exist", store(good, version=3), "rows of version 3", code="Unsupported")
     add(
         "version_of_32_bits",
         "the largest version",
@@ -102,3 +117,19 @@ def rows_attacks():
     )
     other = row(token=text(shared=1), my=side([]), compared=whole(1) + comparison(whole(1)))
     payload("comparison_cut", "a comparison whose rows are promised and not there", other)
+    no_profile = row(my=side([]), compared=whole(1) + comparison(profile=whole(1) + profile()[:-9]))
+    payload("profile_cut", "a profile that ends before its last numbers", no_profile)
+
+    payload("kind_beyond", "a kind of operation that does not exist", row(made=origin(kind=13)))
+    payload("source_before_the_file", "the first row made of a row before it", row(made=origin(sources=(1,))))
+    payload("source_of_itself", "a row made of itself", row() + row(made=origin(sources=(0,))))
+    payload("source_of_33_bits", "a source that is 1 once cut to 32 bits", row(made=origin(sources=(2**32 + 1,))))
+    made = origin(sources=())[:-2]  # up to the number of sources
+    payload("billion_sources", "2^30 sources, to be made before they are read", row(made=made[:-1] + whole(1 << 30)))
+    payload("billion_passed", "2^30 operations passed", row(made=made + whole(0) + whole(1 << 30)))
+    passed = [text(b"p" * 15000)] + [text(shared=15000)] * 90
+    payload(
+        "passed_that_multiply",
+        "an operation of 15 KB, said again in four bytes 90 times",
+        row(made=origin(sources=(), passed=passed)),
+    )

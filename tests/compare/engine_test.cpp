@@ -43,6 +43,7 @@ class Engine : public ::testing::Test {
   static std::vector<Row> run(const std::vector<match::Pair>& pairs, size_t threads = 2) {
     Options options;
     options.threads = threads;
+    options.profile = true;
     std::vector<Row> rows;
     const std::atomic<bool> stop = false;
     EXPECT_EQ(compare_pairs(pairs, options, stop,
@@ -145,6 +146,44 @@ TEST_F(Engine, DescribesARepeatedSideAsItsFileIs) {
     EXPECT_EQ(row.comparison->elements, 6U);
     EXPECT_NE(row.reason.find("data is repeated."), std::string::npos);
   }
+}
+
+TEST_F(Engine, LeavesPaddingOutOfTheProfile) {
+  const auto golden = save("g.npy", {{"", *floats({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}});
+  const auto actual = save("m.npy", {{"", *floats({4, 2}, {9, 9, 3, 4, 5, 7, 9, 9})}});
+  match::Pair each = pair("x", golden, actual);
+  each.padding = std::make_shared<std::vector<bool>>(std::vector{true, false, false, true});
+  const auto profile_of = [](const match::Pair& one) {
+    return run({one}).at(0).comparison->profile.value();
+  };
+  EXPECT_EQ(profile_of(each).rows, 2U);
+  EXPECT_EQ(profile_of(each).worst_row, 2U);
+  EXPECT_NEAR(profile_of(each).error, 1 / std::sqrt(86), 1e-9);
+
+  // Columns are taken of the same rows.
+  match::Pair columns = each;
+  columns.golden.transform = columns.actual.transform = {.columns = 2, .first = 1, .taken = 1};
+  EXPECT_EQ(profile_of(columns).rows, 2U);
+  EXPECT_NEAR(profile_of(columns).error, 1 / std::sqrt(16 + 36), 1e-9);
+
+  // Of rows in another order, or chosen, or repeated, nobody knows which are padding.
+  match::Pair chosen = each;
+  match::RowChoice choice;
+  choice.count = 4;
+  choice.rows = {3, 2, 1, 0};
+  chosen.golden.rows = chosen.actual.rows = std::make_shared<match::RowChoice>(choice);
+  EXPECT_EQ(profile_of(chosen).rows, 4U);
+  const auto half = save("half.npy", {{"", *floats({2, 2}, {1, 2, 3, 4})}});
+  match::Pair repeated = pair("x", half, actual);
+  repeated.fit = match::Fit::kRepeat;
+  repeated.padding = each.padding;
+  EXPECT_EQ(profile_of(repeated).rows, 4U);
+  const auto heads = save("heads.npy", {{"", *floats({2, 2, 2}, {1, 2, 5, 6, 3, 4, 7, 8})}});
+  const auto tokens = save("tokens.npy", {{"", *floats({2, 2, 2}, {9, 9, 3, 4, 5, 7, 9, 9})}});
+  match::Pair moved = pair("x", heads, tokens);
+  moved.golden.transform.heads_first = true;
+  moved.padding = each.padding;
+  EXPECT_EQ(profile_of(moved).rows, 4U);
 }
 
 TEST_F(Engine, StopsWhenAskedAndLeavesNoGap) {

@@ -27,6 +27,20 @@ TEST(Measure, SaysNothingOfAnOrdinaryPair) {
   EXPECT_EQ(row.actual.statistics->maximum, 4);
 }
 
+TEST(Measure, SaysWhereTheErrorIsIfAsked) {
+  const auto golden = floats({2, 2}, {1, 2, 3, 4});
+  const auto actual = floats({2, 2}, {1, 2, 3, 5});
+  EXPECT_FALSE(measure(golden, actual, kOwn).comparison->profile);
+  for (Options options : {kOwn, kMsit, kAit}) {
+    options.profile = true;
+    const Row row = measure(golden, actual, options);
+    EXPECT_EQ(row.comparison->profile->worst_row, 1U);
+    EXPECT_NEAR(row.comparison->profile->worst_row_error, 1 / 5.0, 1e-6);
+    const std::vector<bool> padding = {false, true};
+    EXPECT_EQ(measure(golden, actual, options, &padding).comparison->profile->error, 0);
+  }
+}
+
 TEST(Measure, TakesShapesThatDifferInOnesOnlyAsEqual) {
   EXPECT_EQ(measure(floats({1, 2, 2}, {1, 2, 3, 4}), floats({2, 2, 1}, {1, 2, 3, 4}), kOwn).reason,
             "");

@@ -35,7 +35,8 @@ capture::TensorRecord record(const std::string& path, const std::string& rank) {
 // Rows of every kind: measured, failed, one-sided, sharded, described only.
 Row row_number(size_t i) {
   const auto golden = floats({1, 2, static_cast<float>(i)});
-  const Options options{MetricCompat::kOwn, i % 3 == 0, 1};
+  Options options{MetricCompat::kOwn, i % 3 == 0, 1};
+  options.profile = i % 2 == 0;
   Row row;
   if (i % 5 == 4) {
     row = measure(fail(Error(ErrorCode::kNotFound) << "no counterpart in golden-path."), golden,
@@ -57,6 +58,15 @@ Row row_number(size_t i) {
   row.subject.tensor = "outtensor0";
   if (i % 2 == 0) row.subject.layer = static_cast<uint32_t>(i);
   if (i % 7 == 0) row.subject.first_column = 64;
+  if (i % 4 != 0) {
+    row.origin.is_known = true;
+    row.origin.operation = "root.model.layers." + std::to_string(i) + ".mlp";
+    row.origin.kind = i % 4 == 1 ? capture::OpKind::kMove : capture::OpKind::kLinear;
+    row.origin.is_copy = i % 4 == 1;
+    row.origin.sources = {1};
+    if (i % 4 == 3) row.origin.sources = {1, 2, static_cast<uint32_t>(i)};
+    if (i % 4 == 2) row.origin.passed = {"view", "views", ""};
+  }
   return row;
 }
 
@@ -89,6 +99,7 @@ TEST(RowStore, GivesBackEveryFactInOrderAndByNumber) {
     written.push_back(row_number(i));
     EXPECT_EQ(row->subject, written.back().subject);
     EXPECT_EQ(row->phase, written.back().phase);
+    EXPECT_EQ(row->origin, written.back().origin);
     EXPECT_EQ(row->golden.kept, written.back().golden.kept);
     EXPECT_EQ(row->actual.kept, written.back().actual.kept);
     EXPECT_EQ(row->distance_at_least, written.back().distance_at_least);
@@ -97,6 +108,7 @@ TEST(RowStore, GivesBackEveryFactInOrderAndByNumber) {
     EXPECT_EQ(row->actual.transform, written.back().actual.transform);
     if (row->comparison) {
       EXPECT_EQ(row->comparison->golden.mean, written.back().comparison->golden.mean);
+      EXPECT_EQ(row->comparison->profile, written.back().comparison->profile);
     }
     read.push_back(std::move(*row));
   }
@@ -130,15 +142,20 @@ TEST(RowStore, RefusesForeignFilesAndOtherVersions) {
   EXPECT_FALSE(RowStore::open(folder.write("x.rows", "")));
   EXPECT_FALSE(RowStore::open(folder.write("x.rows", "token_id,data_id\n1,2\n")));
   std::string other = content(store(folder, 3));
-  other[8] = 2;
-  const auto opened = RowStore::open(folder.write("x.rows", other));
-  ASSERT_FALSE(opened);
-  EXPECT_NE(opened.error().text().find("version 2"), std::string::npos);
+  for (const char version : {'\1', '\3'}) {
+    other[8] = version;
+    const auto opened = RowStore::open(folder.write("x.rows", other));
+    ASSERT_FALSE(opened);
+    EXPECT_NE(opened.error().text().find("holds rows of version " + std::to_string(version) +
+                                         ", this ait reads version 2; compare again"),
+              std::string::npos)
+        << opened.error().text();
+  }
 }
 
 // A store of one block with this payload, whole but for its end.
 std::string wrapped(const std::string& payload, uint32_t rows = 1) {
-  return "ait rows" + little_endian(1, 4) + little_endian(0, 4) + "rows" +
+  return "ait rows" + little_endian(kRowStoreVersion, 4) + little_endian(0, 4) + "rows" +
          little_endian(payload.size(), 4) + little_endian(rows, 4) +
          little_endian(record::crc32(payload.data(), payload.size()), 4) + payload;
 }
@@ -166,6 +183,20 @@ TEST(RowStore, CutsTextThatNoRealRowHas) {
     ASSERT_EQ(read->actual.records.size(), 65536U);
     EXPECT_EQ(read->actual.records[0].path, std::string(40, 'p'));
     EXPECT_EQ(read->actual.records.back().path, "") << "there is room for 1 MiB in a row";
+  }
+}
+
+TEST(RowStore, RefusesSourcesThatAreNoEarlierRows) {
+  const TempFolder folder;
+  for (const uint32_t source : {0U, 4U, ~0U}) {
+    auto writer = RowStoreWriter::create(folder.path().string(), "report.rows");
+    for (size_t i = 0; i < 4; ++i) {
+      Row row = row_number(i);
+      if (i == 3) row.origin.sources = {1, source};
+      ASSERT_TRUE(writer->append(row));
+    }
+    const auto opened = RowStore::open(*writer->finish_beside((folder.path() / "x.csv").string()));
+    EXPECT_FALSE(opened->at(0)) << source;
   }
 }
 

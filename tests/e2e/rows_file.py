@@ -14,6 +14,7 @@ LEVELS = ["operation", "kernel"]
 MOMENTS = ["after", "before"]
 DIRECTIONS = ["output", "input"]
 JOINS = ["none", "side by side", "sum"]
+KINDS = "unknown embedding norm linear activation attention add multiply rotary cache quantise other move".split()
 METRICS = (
     "cosine_similarity max_relative_error mean_relative_error max_absolute_error mean_absolute_error kl_divergence "
     "relative_euclidean_distance"
@@ -86,6 +87,16 @@ class Payload:
             "comparison": self.optional(self._comparison),
             "distance_at_least": self.optional(self.real),
             "reason": self.text(18),
+            "origin": self.optional(self._origin),
+        }
+
+    def _origin(self):
+        return {
+            "operation": self.text(19),
+            "kind": self.one_of(KINDS),
+            "sources": self.list(self.whole),
+            "is_copy": self.bool(),
+            "passed": self.list(self.text, 20),
         }
 
     def _side(self, first_text):
@@ -138,6 +149,7 @@ class Payload:
             "golden_zero": self.bool(),
             "my_zero": self.bool(),
             "rows": self.optional(self._rows),
+            "profile": self.optional(self._profile),
         }
 
     def _rows(self):
@@ -147,6 +159,22 @@ class Payload:
             "worst_row_cosine": self.real(),
             "kl_divergence_per_row_mean": self.real(),
             "kl_divergence_per_row_max": self.real(),
+        }
+
+    def _profile(self):
+        return {
+            "error": self.real(),
+            "rows": self.whole(),
+            "worst_row": self.whole(),
+            "worst_row_error": self.real(),
+            "usual_row_error": self.real(),
+            "columns": self.whole(),
+            "column_rows": self.whole(),
+            "worst_column": self.whole(),
+            "worst_column_error": self.real(),
+            "usual_column_error": self.real(),
+            "saturated": self.whole(),
+            "flushed": self.whole(),
         }
 
 
@@ -162,7 +190,7 @@ def read_rows(path):
     """Every row of a complete store, as dicts."""
     data = path.read_bytes()
     magic, version = struct.unpack_from("<8sI", data)
-    assert (magic, version, data[12:16]) == (b"ait rows", 1, bytes(4))
+    assert (magic, version, data[12:16]) == (b"ait rows", 2, bytes(4))
     end, count, index = struct.unpack("<8sQQ", data[-24:])
     assert end == b"ait-end."
     offsets = [at for (at,) in struct.iter_unpack("<Q", data[index:-24])]

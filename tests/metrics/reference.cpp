@@ -133,7 +133,90 @@ long double divergence(const std::vector<long double>& g, const std::vector<long
   return std::max(kl, 0.0L);
 }
 
+long double lower_median(std::vector<long double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
+
+struct Errors {
+  double worst = 0;
+  size_t worst_index = 0;
+  double usual = 0;
+};
+
+// |d| over |g|, or over `share` of the usual |g| where that is more.
+Errors errors_of(const std::vector<long double>& dd, const std::vector<long double>& gg,
+                 long double share) {
+  std::vector<long double> live;
+  for (const long double g : gg)
+    if (g > 0) live.push_back(std::sqrt(g));
+  const long double least = share * lower_median(live);
+  std::vector<long double> errors;
+  Errors out;
+  for (size_t i = 0; i < dd.size(); ++i) {
+    const long double below = std::max(std::sqrt(gg[i]), least);
+    errors.push_back(dd[i] == 0 ? 0 : std::sqrt(dd[i]) / below);
+    if (errors[i] > errors[out.worst_index] * (1 + 1e-5L)) out.worst_index = i;
+  }
+  if (errors.empty()) return out;
+  out.worst = static_cast<double>(*std::max_element(errors.begin(), errors.end()));
+  out.usual = static_cast<double>(lower_median(errors));
+  return out;
+}
+
 }  // namespace
+
+ErrorProfile reference_profile(const TensorView& golden_view, const TensorView& actual_view,
+                               const std::vector<bool>* padding) {
+  const auto golden = reals(golden_view);
+  const auto actual = reals(actual_view);
+  const size_t parts = info(golden_view.dtype).kind == DTypeKind::kComplex ? 2 : 1;
+  const size_t columns =
+      parts * (golden_view.shape.empty() ? 1 : static_cast<size_t>(golden_view.shape.back()));
+  std::vector<long double> row_dd, row_gg, column_dd(columns), column_gg(columns);
+  std::vector<size_t> rows;
+  long double dd = 0;
+  long double gg = 0;
+  ErrorProfile out;
+  for (size_t row = 0; row < golden.size() / columns; ++row) {
+    if (padding != nullptr && (*padding)[row]) continue;
+    long double sum_d = 0;
+    long double sum_g = 0;
+    bool counts = false;
+    for (size_t column = 0; column < columns; ++column) {
+      const long double g = golden[row * columns + column];
+      const long double m = actual[row * columns + column];
+      if (!std::isfinite(g) || !std::isfinite(m)) continue;
+      counts = true;
+      sum_d += (m - g) * (m - g);
+      sum_g += g * g;
+      column_dd[column] += (m - g) * (m - g);
+      column_gg[column] += g * g;
+      out.flushed += m == 0 && g != 0 ? 1 : 0;
+    }
+    if (!counts) continue;
+    rows.push_back(row);
+    row_dd.push_back(sum_d);
+    row_gg.push_back(sum_g);
+    dd += sum_d;
+    gg += sum_g;
+  }
+  out.rows = rows.size();
+  if (rows.empty()) return out;
+  out.error = static_cast<double>(dd == 0 ? 0 : std::sqrt(dd / gg));
+  const Errors of_rows = errors_of(row_dd, row_gg, 0.1L);
+  out.worst_row = rows[of_rows.worst_index];
+  out.worst_row_error = of_rows.worst;
+  out.usual_row_error = of_rows.usual;
+  const Errors of_columns = errors_of(column_dd, column_gg, 1);
+  out.columns = columns;
+  out.column_rows = rows.size();
+  out.worst_column = of_columns.worst_index;
+  out.worst_column_error = of_columns.worst;
+  out.usual_column_error = of_columns.usual;
+  return out;
+}
 
 Statistics reference_statistics(const TensorView& tensor) {
   Statistics out;

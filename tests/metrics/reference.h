@@ -8,6 +8,9 @@ namespace ait::metrics {
 
 Comparison reference_compare(const TensorView& golden, const TensorView& actual,
                              const Request& request);
+// With every median over all rows and all columns, and columns over all rows that count.
+ErrorProfile reference_profile(const TensorView& golden, const TensorView& actual,
+                               const std::vector<bool>* padding);
 Statistics reference_statistics(const TensorView& tensor);
 
 }  // namespace ait::metrics
