@@ -351,7 +351,10 @@ class FlowFinder {
   // two of them show holds, unless it is nothing. Data that are all the same, NaN say, show least.
   Finding choose(std::vector<Finding> findings) const {
     const auto is_plain = [&](const Finding& each) { return contents_[each.slot].is_constant; };
+    const auto is_overruled = [&](const Finding& each) { return overruled_.contains(each.slot); };
     if (!std::all_of(findings.begin(), findings.end(), is_plain)) std::erase_if(findings, is_plain);
+    if (!std::all_of(findings.begin(), findings.end(), is_overruled))
+      std::erase_if(findings, is_overruled);
     for (size_t i = 0; i < findings.size(); ++i)
       for (size_t j = i + 1; j < findings.size(); ++j)
         if (findings[i].agrees(findings[j]) && !findings[i].says_nothing()) return findings[i];
@@ -374,21 +377,25 @@ class FlowFinder {
   void copy_to_other_layers() {
     const std::vector<Segment>& layers = program_.layers;
     for (const std::vector<size_t>& members : alike_) {
-      if (members.size() < kLayersLookedAt) continue;
+      if (members.size() < 2) continue;
       const size_t second = members[1];
+      std::vector<size_t> looked_at = {second, members[0]};
+      if (members.size() > 2) looked_at.insert(looked_at.begin() + 1, members[2]);
       for (const uint32_t each : layers[second].operations) {
         if (is_named(each)) continue;
         for (uint32_t index = recording_.first_slot[each]; index < recording_.first_slot[each + 1];
              ++index) {
           std::vector<Finding> findings;
-          for (const size_t layer : {second, members[2], members[0]}) {
+          for (const size_t layer : looked_at) {
             const uint32_t other = slot_at(index, layers[second], layers[layer]);
             if (other == kNoValue) continue;
             findings.push_back(
                 {layer, other, made_at(made_[other], layer, second), is_open_[other]});
             if (layer == members[0] && !lies_within(findings.back())) findings.pop_back();
           }
-          const Finding best = choose(std::move(findings));
+          const Finding best = choose(findings);
+          for (const Finding& other : findings)
+            if (!other.agrees(best)) overruled_.insert(other.slot);
           for (const size_t member : members)
             if (member != members[0] || lies_within(best)) copy_to(best.slot, best.layer, member);
         }
@@ -432,7 +439,8 @@ class FlowFinder {
   const SideStep* step_;  // that is looked at
   std::vector<Made> made_;
   std::vector<Content> contents_;
-  std::vector<bool> is_open_;  // computed between operations: of what is yet to be found
+  std::vector<bool> is_open_;     // computed between operations: of what is yet to be found
+  std::set<uint32_t> overruled_;  // slots of which other layers say something else
   std::vector<uint32_t> looked_at_;
   std::vector<std::vector<size_t>> alike_;  // layers of the same structure
   std::unordered_map<uint64_t, std::vector<uint32_t>> by_content_;

@@ -305,6 +305,20 @@ TEST(FlowOfTorch, IsNotMisledByALayerThatLeavesOutAnAddition) {
   EXPECT_EQ(origins.of("root.layers.1.norm2/input_0").operation, "root.layers.1");
 }
 
+TEST(FlowOfTorch, IsNotMisledWhereThereAreTwoLayers) {
+  for (const size_t faulty : {0, 1}) {
+    TorchRun golden;
+    save_model(golden, 2);
+    TorchRun actual;
+    save_model(actual, 2, {faulty});
+    const Origins origins(golden, actual);
+    const std::string layer = "root.layers." + std::to_string(faulty);
+    EXPECT_THAT(origins.sources(layer + ".norm2/input_0"),
+                UnorderedElementsAre(layer + ".attn/output",
+                                     faulty == 0 ? "root.embed/output" : "root.layers.0/output"));
+  }
+}
+
 TEST(FlowOfTorch, IsKnownOfLayersThatHoldNothingButNaN) {
   TorchRun golden;
   save_model(golden, 5);
