@@ -16,6 +16,9 @@ constexpr double kOutliers = 0.02;
 // A part that matters in fewer elements than this is none: anything times 0 could be added.
 constexpr double kMatters = 0.1;
 
+// Of a result that is mostly NaN or infinite nothing can be told.
+constexpr double kFewestFinite = 0.25;
+
 // The cosine of unrelated tensors is about 0, give or take 1/sqrt(elements); one that was added to
 // others has a share of the result that can be seen.
 constexpr double kFewestShare = 0.2;
@@ -51,6 +54,7 @@ class Search {
   }
 
   std::optional<Combination> run() const {
+    if (!is_finite()) return std::nullopt;
     for (const size_t i : usable_)
       if (const auto factor = is_sum(std::array{i}))
         return Combination{*factor == 1 ? OpKind::kMove : OpKind::kMultiply, {i}};
@@ -96,6 +100,7 @@ class Search {
     size_t outliers = 0;
     std::array<size_t, 3> matters{};
     for (size_t i = 0; i < count; ++i) {
+      if (!std::isfinite(result_.sample[i])) continue;
       double sum = 0;
       double size = 0;
       std::array<double, 3> terms{};
@@ -143,12 +148,21 @@ class Search {
     return factors[0] != 0 && factors[1] != 0;
   }
 
+  // Whether enough of the result is left to tell what it is.
+  bool is_finite() const {
+    const auto finite = std::count_if(result_.sample.begin(), result_.sample.end(),
+                                      [](float value) { return std::isfinite(value); });
+    return static_cast<double>(finite) >=
+           kFewestFinite * static_cast<double>(result_.sample.size());
+  }
+
   bool is_product(size_t a, size_t b) const {
     const double most = tolerance(std::array{a, b});
     const size_t count = result_.sample.size();
     const auto allowed = static_cast<size_t>(kOutliers * static_cast<double>(count));
     size_t outliers = 0;
     for (size_t i = 0; i < count; ++i) {
+      if (!std::isfinite(result_.sample[i])) continue;
       const double product = double{sample(a)[i]} * sample(b)[i];
       if (!(std::abs(result_.sample[i] - product) <= most * std::abs(product)) &&
           ++outliers > allowed)

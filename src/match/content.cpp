@@ -12,8 +12,8 @@ namespace ait::match {
 namespace {
 
 // Stretches that are read of a tensor, so that large ones are not read as a whole.
-constexpr size_t kStretches = 64;
-constexpr size_t kStretchElements = 32;
+constexpr size_t kStretches = 16;
+constexpr size_t kStretchElements = 128;
 
 // Fewer numbers than these may be the same by chance.
 constexpr size_t kFewestElements = 8;

@@ -1,6 +1,7 @@
 #include "match/flow.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -11,7 +12,6 @@
 
 #include "base/parallel.h"
 #include "match/between_parts.h"
-#include "match/by_names.h"
 #include "match/content.h"
 #include "match/flow_by_names.h"
 #include "match/layers.h"
@@ -28,12 +28,22 @@ using capture::OpKind;
 using capture::Recording;
 using capture::Slot;
 
-// Layers of a structure that are looked at. The first is given what all are, such as tables of
-// positions; a fault in the second may hide what is computed there, which the third shows.
+// Layers of a structure that are looked at: a fault in one of them may hide what is computed there.
 constexpr size_t kLayersLookedAt = 3;
 
 // Fewer numbers than these are parameters rather than data.
 constexpr size_t kFewestElements = 8;
+
+// Whether a tensor says what others are to be hidden: two numbers do, and infinity may be one.
+bool is_mask(const Content& content) {
+  std::set<float> values;
+  for (const float value : content.sample) {
+    if (std::isnan(value)) return false;
+    values.insert(value);
+    if (values.size() > 2) return false;
+  }
+  return true;
+}
 
 class FlowFinder {
  public:
@@ -213,8 +223,7 @@ class FlowFinder {
         made.operation = made_[root_of(slots_, made_, same)].operation;
     } else {
       is_open_[index] = recording_.traits.inputs_are_values && contents_[index].is_float() &&
-                        slots_.around(from) != kNoOperation &&
-                        !is_mask(sample_of(contents_[index]));
+                        slots_.around(from) != kNoOperation && !is_mask(contents_[index]);
     }
   }
 
@@ -265,12 +274,6 @@ class FlowFinder {
     made.is_copy = true;
     made.kind = OpKind::kMove;
     made.sources = {of};
-  }
-
-  static Sample sample_of(const Content& content) {
-    Sample out;
-    out.rows = {content.sample};
-    return out;
   }
 
   std::vector<uint32_t> all_operations() const {
@@ -329,31 +332,72 @@ class FlowFinder {
     return out;
   }
 
-  // Whether what was found for a tensor hides what another layer of the structure shows: a fault may
-  // leave out an addition, or add what nothing explains.
-  bool hides(uint32_t index, uint32_t other) const {
-    const auto is_explained = [&](uint32_t each) { return made_[each].kind != OpKind::kUnknown; };
-    if (other == kNoValue) return false;
-    if (made_[index].is_copy) return !made_[other].is_copy;
-    return is_open_[index] && is_open_[other] && !is_explained(index) && is_explained(other);
+  // What was found for a tensor in one of the layers that were looked at.
+  struct Finding {
+    size_t layer;
+    uint32_t slot;
+    Made made;  // as it would be in another layer
+    bool is_open;
+
+    bool agrees(const Finding& other) const {
+      return made == other.made && is_open == other.is_open;
+    }
+    // Something of which it is known what it was put together of.
+    bool is_explained() const { return is_open && made.kind != OpKind::kUnknown; }
+    bool says_nothing() const { return is_open ? !is_explained() : made.sources.empty(); }
+  };
+
+  // A fault in one of the layers may leave out an addition there, or add what nothing explains: what
+  // two of them show holds, unless it is nothing. Data that are all the same, NaN say, show least.
+  Finding choose(std::vector<Finding> findings) const {
+    const auto is_plain = [&](const Finding& each) { return contents_[each.slot].is_constant; };
+    const auto is_overruled = [&](const Finding& each) { return overruled_.contains(each.slot); };
+    if (!std::all_of(findings.begin(), findings.end(), is_plain)) std::erase_if(findings, is_plain);
+    if (!std::all_of(findings.begin(), findings.end(), is_overruled))
+      std::erase_if(findings, is_overruled);
+    for (size_t i = 0; i < findings.size(); ++i)
+      for (size_t j = i + 1; j < findings.size(); ++j)
+        if (findings[i].agrees(findings[j]) && !findings[i].says_nothing()) return findings[i];
+    const auto best = [&](const auto& is_good) {
+      return std::find_if(findings.begin(), findings.end(), is_good);
+    };
+    auto found = best([](const Finding& each) { return each.is_explained(); });
+    if (found == findings.end()) found = best([](const Finding& each) { return each.is_open; });
+    return found == findings.end() ? findings.front() : *found;
   }
 
-  // What was found in the second layer of a structure, or in the third where that shows more, holds
-  // for all but the first one.
+  bool lies_within(const Finding& finding) const {
+    const std::vector<uint32_t>& sources = made_[finding.slot].sources;
+    return std::all_of(sources.begin(), sources.end(),
+                       [&](uint32_t each) { return is_in(each, finding.layer); });
+  }
+
+  // What was found in the layers of a structure that were looked at holds for all of them. What
+  // comes from before the first layer is something else for the others.
   void copy_to_other_layers() {
     const std::vector<Segment>& layers = program_.layers;
     for (const std::vector<size_t>& members : alike_) {
-      if (members.size() < kLayersLookedAt) continue;
-      const Segment& second = layers[members[1]];
-      for (const uint32_t each : second.operations) {
+      if (members.size() < 2) continue;
+      const size_t second = members[1];
+      std::vector<size_t> looked_at = {second, members[0]};
+      if (members.size() > 2) looked_at.insert(looked_at.begin() + 1, members[2]);
+      for (const uint32_t each : layers[second].operations) {
         if (is_named(each)) continue;
         for (uint32_t index = recording_.first_slot[each]; index < recording_.first_slot[each + 1];
              ++index) {
-          const uint32_t other = slot_at(index, second, layers[members[2]]);
-          if (hides(index, other)) hidden_.insert(index);
-          const bool is_hidden = hidden_.contains(index);
-          for (size_t i = 1; i < members.size(); ++i)
-            copy_to(is_hidden ? other : index, members[is_hidden ? 2 : 1], members[i]);
+          std::vector<Finding> findings;
+          for (const size_t layer : looked_at) {
+            const uint32_t other = slot_at(index, layers[second], layers[layer]);
+            if (other == kNoValue) continue;
+            findings.push_back(
+                {layer, other, made_at(made_[other], layer, second), is_open_[other]});
+            if (layer == members[0] && !lies_within(findings.back())) findings.pop_back();
+          }
+          const Finding best = choose(findings);
+          for (const Finding& other : findings)
+            if (!other.agrees(best)) overruled_.insert(other.slot);
+          for (const size_t member : members)
+            if (member != members[0] || lies_within(best)) copy_to(best.slot, best.layer, member);
         }
       }
     }
@@ -395,8 +439,8 @@ class FlowFinder {
   const SideStep* step_;  // that is looked at
   std::vector<Made> made_;
   std::vector<Content> contents_;
-  std::vector<bool> is_open_;  // computed between operations: of what is yet to be found
-  std::set<uint32_t> hidden_;  // of second layers: where the third ones show more
+  std::vector<bool> is_open_;     // computed between operations: of what is yet to be found
+  std::set<uint32_t> overruled_;  // slots of which other layers say something else
   std::vector<uint32_t> looked_at_;
   std::vector<std::vector<size_t>> alike_;  // layers of the same structure
   std::unordered_map<uint64_t, std::vector<uint32_t>> by_content_;

@@ -29,6 +29,8 @@ struct Made {
   uint32_t operation = capture::kNoOperation;
   // Tensors that went into it, by their numbers in Flow::made. None: it came from outside.
   std::vector<uint32_t> sources;
+
+  bool operator==(const Made&) const = default;
 };
 
 struct Flow {

@@ -71,6 +71,7 @@ class NameFollower {
   void begin(uint32_t index) {
     std::vector<uint32_t>& reads = reads_[index];
     const std::vector<std::string>& names = operation(index).inputs;
+    reads.reserve(names.size());
     for (size_t i = 0; i < names.size(); ++i) {
       const uint32_t value = written(names[i], index);
       const uint32_t slot = slot_of(index, Direction::kInput, i);
@@ -86,6 +87,7 @@ class NameFollower {
   void end(uint32_t index) {
     const std::vector<std::string>& names = operation(index).outputs;
     std::vector<Writer> written_now;
+    written_now.reserve(names.size());
     for (size_t i = 0; i < names.size(); ++i) {
       uint32_t value = slot_of(index, Direction::kOutput, i);
       if (value == kNoValue) {

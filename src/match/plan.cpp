@@ -218,6 +218,7 @@ struct Plan {
     out.kind = planned.kind;
     out.operation = actual->operations[planned.operation].name;
     out.is_copy &= out.sources.size() == 1;
+    out.passed.reserve(passed.size());
     for (const uint32_t each : passed) out.passed.push_back(actual->operations[each].name);
     return out;
   }
@@ -268,6 +269,7 @@ struct Plan {
       pair.alone = (golden_missing.empty() ? actual_missing : golden_missing) +
                    " was not recorded in this round.";
       (golden_missing.empty() ? pair.actual : pair.golden) = {};
+      if (!pair.actual.present()) pair.origin = {};
     }
     if (!planned.actual.empty()) {
       pair.subject = subject(*actual, actual_programs[program.actual], planned.actual[0],
@@ -453,9 +455,11 @@ void keep_level(CompareLevel level, const RunSide& golden, const RunSide& actual
 }
 
 // Where rows are compared by choice, those that hold no token are not among them.
-std::shared_ptr<const std::vector<bool>> padding_in(const RunSide& actual, const Step& step) {
+std::shared_ptr<const std::vector<bool>> padding_in(const RunSide& golden, const RunSide& actual,
+                                                    const Step& step) {
   if (!step.alone.empty() || step.actual.rows || step.golden.rows) return nullptr;
-  return find_padding(actual, step.actual);
+  auto padding = find_padding(actual, step.actual);
+  return padding ? padding : find_padding(golden, step.golden);
 }
 
 // Where the rows of each program come from, by what my side did in the first steps of it.
@@ -520,7 +524,8 @@ AutomaticPairs carry_out(SharedRecording golden, SharedRecording actual,
     const size_t entries = plan->entries_in(plan->programs[*program], *program, step);
     plan->program_of.push_back(*program);
     plan->entries_of.push_back(entries);
-    plan->padding.push_back(padding_in({*plan->actual, plan->actual_programs}, step));
+    plan->padding.push_back(padding_in({*plan->golden, plan->golden_programs},
+                                       {*plan->actual, plan->actual_programs}, step));
     plan->first.push_back(total);
     plan->steps.push_back(std::move(step));
     total += plan->entries[entries].size();

@@ -108,6 +108,7 @@ const char* kind_word(capture::OpKind kind) {
 
 report::JsonArray names_json(const std::vector<std::string>& names) {
   report::JsonArray out;
+  out.reserve(names.size());
   for (const std::string& name : names) out.emplace_back(name);
   return out;
 }
@@ -173,6 +174,7 @@ std::optional<Why> find_why(const match::PairList& list, const std::string& oper
     if (!out.pairs.empty() && pair.token != out.pairs.front().token) break;
     if (!is_of(pair.golden, operation) && !is_of(pair.actual, operation)) continue;
     auto& sources = out.sources.emplace_back();
+    sources.reserve(pair.origin.sources.size());
     for (size_t each = pair.origin.sources.size(); each-- > 0;)
       sources.push_back(tables::data_id(list.pairs.at(i - pair.origin.sources[each]).subject));
     out.pairs.push_back(std::move(pair));

@@ -125,6 +125,25 @@ def test_why_says_it_in_words(ait, llama):
     assert f"  computed from: {layer}.mlp.down_proj/output, which holds the same\n" in done.stdout, done.stdout
 
 
+def test_compiled_graphs_flow_from_operation_to_operation(origin, tmp_path):
+    pytest.importorskip("google.protobuf")
+    from ge_run import GraphRun, inputs_like, two_blocks, write_fx, write_ge
+
+    run = GraphRun(two_blocks, inputs_like(1, 2, 6))
+    fx = write_fx([[run]], tmp_path / "msit_fx_dump")
+    ge = write_ge([[run]], tmp_path / "msit_ge_dump")
+    for mine, add, product in ((fx, "add_1", "mm_5"), (ge, "Add_1", "MatMulV2_5")):
+        found = origin(fx, mine, f"{add}/output_0")
+        assert found["operation"] == add
+        assert set(found["sources"]) == {f"{add}/input_0", f"{add}/input_1"}
+        found = origin(fx, mine, f"{add}/input_1")
+        assert found["is_copy"]
+        assert found["operation"] == product
+        assert found["sources"] == [f"{product}/output_0"]
+        # What a model is given comes from nowhere.
+        assert origin(fx, mine, f"{product}/input_1")["sources"] == []
+
+
 @pytest.fixture(scope="module")
 def dump(folder, llama, program):
     """Records a run of the engine on the same model; `part` 1 is outputs only."""

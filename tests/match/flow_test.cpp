@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -146,14 +147,20 @@ Matrix save_layer(TorchRun& run, size_t number, const Matrix& x, bool adds = tru
   return out;
 }
 
-void save_model(TorchRun& run, size_t layers, const std::set<size_t>& without_addition = {}) {
+void save_model(TorchRun& run, size_t layers, const std::set<size_t>& without_addition = {},
+                bool overflows = false) {
   run.save("root", "input_ids", {1, 5, 3, 2, 9}, {1, kTokens});
   run.save("root.embed", "input_0", {1, 5, 3, 2, 9}, {1, kTokens});
   Matrix x = value("embed");
   run.save("root.embed", "output", x);
   run.save("root.angles", "input_0", value("inverse frequencies"));
   run.save("root.angles", "output", value("table", 8));
-  for (size_t i = 0; i < layers; ++i) x = save_layer(run, i, x, !without_addition.contains(i));
+  for (size_t i = 0; i < layers; ++i) {
+    x = save_layer(run, i, x, !without_addition.contains(i));
+    if (!overflows) continue;
+    for (float& each : x.values) each = NAN;
+    run.save("root.layers." + std::to_string(i), "output", x);
+  }
   run.save("root.norm", "input_0", x);
   run.save("root.norm", "output", value("last norm"));
   run.save("root", "output", value("last norm"));
@@ -296,6 +303,34 @@ TEST(FlowOfTorch, IsNotMisledByALayerThatLeavesOutAnAddition) {
               UnorderedElementsAre("root.layers.3.attn/output", "root.layers.2/output"));
   EXPECT_FALSE(origins.of("root.layers.3.norm2/input_0").is_copy);
   EXPECT_EQ(origins.of("root.layers.1.norm2/input_0").operation, "root.layers.1");
+}
+
+TEST(FlowOfTorch, IsNotMisledWhereThereAreTwoLayers) {
+  for (const size_t faulty : {0, 1}) {
+    TorchRun golden;
+    save_model(golden, 2);
+    TorchRun actual;
+    save_model(actual, 2, {faulty});
+    const Origins origins(golden, actual);
+    const std::string layer = "root.layers." + std::to_string(faulty);
+    EXPECT_THAT(origins.sources(layer + ".norm2/input_0"),
+                UnorderedElementsAre(layer + ".attn/output",
+                                     faulty == 0 ? "root.embed/output" : "root.layers.0/output"));
+  }
+}
+
+TEST(FlowOfTorch, IsKnownOfLayersThatHoldNothingButNaN) {
+  TorchRun golden;
+  save_model(golden, 5);
+  TorchRun actual;
+  save_model(actual, 5, {}, true);
+  const Origins origins(golden, actual);
+  for (size_t i = 1; i < 5; ++i) {
+    const std::string layer = "root.layers." + std::to_string(i);
+    EXPECT_THAT(origins.sources(layer + ".norm2/input_0"),
+                UnorderedElementsAre("root.layers." + std::to_string(i - 1) + "/output",
+                                     layer + ".attn/output"));
+  }
 }
 
 TEST(FlowOfTorch, KnowsWhichTableALayerIsGiven) {

@@ -128,6 +128,29 @@ TEST(Plan, WhatNeitherSideRecordedInARoundIsNoRowOfIt) {
               ElementsAre("0 0:0:0_A=0:0:0_A", "0 0:0:1_B=0:0:1_B", "1 0:1:0_A=0:1:0_A"));
 }
 
+TEST(Plan, ARowComesFromBeyondWhatItsRoundLacks) {
+  const std::string list = R"(
+    0_A y=a
+    1_B x=a y=b
+    2_C x=b y=c
+  )";
+  Planned plan(list, list, {"0", "1"});
+  for (const char* name : {"0_A", "1_B", "2_C"}) plan.pair(name, name);
+  plan.step("0", 0, 0);
+  plan.step("1", 1, 1);
+  plan.golden.drop("1_B", "1");
+  plan.actual.drop("1_B", "1");
+  const AutomaticPairs found = plan.carry_out();
+  ASSERT_EQ(found.pairs.count, 5u);
+  const Origin whole = found.pairs.at(2).origin;
+  EXPECT_THAT(whole.sources, ElementsAre(1));
+  EXPECT_THAT(whole.passed, IsEmpty());
+  const Origin lacking = found.pairs.at(4).origin;
+  EXPECT_EQ(lacking.operation, "2_C");
+  EXPECT_THAT(lacking.sources, ElementsAre(1));  // 0_A
+  EXPECT_THAT(lacking.passed, ElementsAre("1_B"));
+}
+
 TEST(Plan, CountsEachOperationOnceHoweverManyRoundsThereAre) {
   Planned plan("0_A\n1_B\n2_C\n3_D", "0_X\n1_Y\n2_Z", {"0", "1"});
   plan.pair("0_A", "0_X");
