@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 from faults import DENSE, FLOAT32, LLAMA_LIKE, Fault, Kind, Setup
 from patches import alter_attention, alter_output, drop_residual, replace_forward, replace_function
@@ -138,7 +140,10 @@ def fused_order(setup: Setup) -> Fault:
         sizes = [setup.shape.hidden, key, key]
         chosen = setup.rng.choice([(1, 2, 0), (0, 2, 1), (2, 0, 1)])
         order = lambda y: [y.split(sizes, -1)[index] for index in chosen]
-    return _on_output(setup, part, {"fused-order"}, lambda y, _size: torch.cat(order(y), -1))
+    causes = {"fused-order"}
+    if "gate_up" not in part and setup.shape.key_heads == setup.shape.heads:
+        causes.add("heads-order")  # parts of one size are heads in another order, too
+    return _on_output(setup, part, causes, lambda y, _size: torch.cat(order(y), -1))
 
 
 def gate_up_swapped(setup: Setup) -> Fault:
@@ -157,7 +162,7 @@ def gate_up_swapped(setup: Setup) -> Fault:
 
     return Fault(
         {"root." + setup.name("mlp"), "root." + setup.name("mlp.act_fn")},
-        {"fused-order"},
+        {"fused-order", "wrong-input"},
         (setup.name("mlp.down_proj"), "input"),
         plant,
     )
@@ -500,8 +505,9 @@ def one_head(setup: Setup) -> Fault:
         return out
 
     part = lambda y: y[..., head * size : (head + 1) * size]
-    also = {"scaled": "scale", "zero": "zero", "other": "heads-order"}[how]
-    return _on_attention(setup, {"one-head", also}, change, part=part, sizes=(1e-7, 3.0) if how == "scaled" else None)
+    # What else is true of it; nobody can tell a head that is missing from a shard of one head.
+    also = {"scaled": {"scale"}, "zero": {"zero", "one-shard"}, "other": {"heads-order"}}[how]
+    return _on_attention(setup, {"one-head"} | also, change, part=part, sizes=(1e-7, 3.0) if how == "scaled" else None)
 
 
 def one_row(setup: Setup) -> Fault:
@@ -593,6 +599,21 @@ def router_choice(setup: Setup) -> Fault:
     return Fault(_names(setup, "mlp.gate"), set(), (setup.name("mlp.gate"), "output"), plant, discrete=True)
 
 
+def two_faults(setup: Setup) -> Fault:
+    """A small one, and in a later layer one that stands out although its inputs are off already."""
+    first_layer = setup.rng.randrange(setup.shape.layers - 1)
+    second = dataclasses.replace(setup, layer=setup.rng.randrange(first_layer + 1, setup.shape.layers))
+    first = dataclasses.replace(setup, layer=first_layer)
+    small = _on_output(first, _linear(first), {"scale"}, lambda y, size: y * (1 + size), sizes=(1e-7, 3.0))
+    large = _on_output(second, _linear(second), set(), lambda y, _size: y.roll(1, -1))
+
+    def plant(model, size, clock):
+        small.plant(model, size, clock)
+        large.plant(model, size, clock)
+
+    return dataclasses.replace(small, plant=plant, first=small, second=large)
+
+
 def wrong_weights(setup: Setup) -> Fault:
     """An operation has the weights of the same one in another layer."""
     part = _linear(setup)
@@ -645,4 +666,5 @@ KINDS = {
     "experts-swapped": Kind(experts_swapped, ("mixtral",)),
     "router-choice": Kind(router_choice, ("mixtral",), noise_share=0),
     "wrong-weights": Kind(wrong_weights),
+    "two-faults": Kind(two_faults, noise_share=0),
 }
