@@ -113,7 +113,13 @@ def _run_fault(outcome: Outcome, rng: random.Random, folder: pathlib.Path) -> No
     if models.noise is not None:
         options = {"perturb": models.perturb} if models.perturb else {}
         noise = runs.record_torch(models.noise, folder / "noise", setup.words, **options)
-    _judge_fault(outcome, fault.operations, fault.causes, runs.compare(golden, mine, noise, folder / "out"))
+    document = runs.compare(golden, mine, noise, folder / "out")
+    _judge_fault(outcome, fault.operations, fault.causes, document)
+    if fault.second is not None:
+        outcome.expected += f" and {' or '.join(sorted(fault.second.operations))}"
+        others = findings_of(document)[1:]
+        outcome.found += "".join(f" and {_describe(each)}" for each in others)
+        outcome.operation_right &= any(each["operation"] in fault.second.operations for each in others)
 
 
 def _run_engine_fault(outcome: Outcome, rng: random.Random, folder: pathlib.Path) -> None:

@@ -63,7 +63,9 @@ def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: b
     kind, index = rng.choice(switch.operations)
     if kind == "SelfAttention" and token:
         kind = "PagedAttention"
-    my_type = rng.choice(("fp16", "bf16", "fp32", "fp16"))
+    my_type = rng.choice(("fp16", "bf16", "fp32", "fp16", "w8a8"))
+    if my_type == "w8a8" and (model.shape.family == "qwen2" or kind == "Elewise"):
+        my_type = "fp16"  # quantised, it adds biases and quantises by operations of their own
     against_torch = rng.random() < 0.5
     golden_type = rng.choice(("fp32", "fp32", "fp16")) if my_type != "fp32" else "fp32"
     processes = ("--tp", "2") if switch.one_rank or rng.random() < 0.25 else ()

@@ -38,6 +38,9 @@ class Fault:
     sizes: tuple[float, float] | None = None  # the smallest and the largest that make sense
     part: Callable[[torch.Tensor], torch.Tensor] | None = None  # what is damaged, where it is not the whole tensor
     discrete: bool = False  # it has no size: a choice, or values that are not finite
+    # Of two: the one that is found first, and the other, which must be a finding of its own.
+    first: Fault | None = None
+    second: Fault | None = None
 
 
 @dataclasses.dataclass
@@ -205,6 +208,8 @@ def build(setup: Setup, fault: Fault) -> Models | None:
     if not ratio >= smallest:
         return None
     mine, clock = planted(size)
+    if fault.second is not None and not _stands_out(setup, fault, size, original, golden, mine, clock):
+        return None
     if not setup.with_noise:
         return Models(golden, mine, None, None, clock, ratio)
     if setup.rng.random() < PERTURBED_SHARE:
@@ -212,6 +217,16 @@ def build(setup: Setup, fault: Fault) -> Models | None:
         return Models(golden, mine, third, coarser(setup.golden_type, setup.my_type), clock, ratio)
     third = clone(original, setup.my_type, setup.golden_attention)
     return Models(golden, mine, third, None, clock, ratio)
+
+
+def _stands_out(setup, fault: Fault, size: float, original, golden, mine, clock: Clock) -> bool:
+    """Whether the second of two faults is large against what the first alone does there."""
+    place = fault.second.place
+    alone, its_clock = clone(original, setup.my_type), Clock()
+    fault.first.plant(alone, size, its_clock)
+    expected = observe(golden, setup, place)
+    inherited = distance(observe(alone, setup, place, its_clock), expected, None)
+    return distance(observe(mine, setup, place, clock), expected, None) >= SMALLEST_RATIO * inherited
 
 
 def coarser(*types: str) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import collections
 import multiprocessing
+import os
 import pathlib
 import re
 import secrets
@@ -167,6 +168,9 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.relative_to(REPOSITORY)}")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for each case, not only for failures")
     options = parser.parse_args()
+    program = pathlib.Path(os.environ.get("AIT_BIN", REPOSITORY / "build" / "bin" / "ait"))
+    if not program.is_file():
+        sys.exit(f"{program} is not there; run `make build`, or name another by AIT_BIN")
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
     kinds = set(filter(None, options.kinds.split(",")))
     cases = [(case, "fixed") for case in options.case] or all_cases(seed, options.faults, options.healthy, kinds)

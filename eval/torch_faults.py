@@ -2,86 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
+from attention_faults import (
+    attention_scale,
+    heads_tiled,
+    mask_missing,
+    one_head,
+    padding_seen,
+    permuted_axes,
+    query_position,
+    rope_pairing,
+    stale_cache,
+)
 from faults import DENSE, FLOAT32, LLAMA_LIKE, Fault, Kind, Setup
-from patches import alter_attention, alter_output, drop_residual, replace_forward, replace_function
+from patches import alter_output, drop_residual, replace_forward
+from planting import any_linear, any_operation, in_place_of, linear, names_of, on_output
 
 SEVERAL = 6  # elements: fewer that are wrong could be anything
-
-
-def _names(setup: Setup, part: str) -> set[str]:
-    """Of the operation; and of the modules around it that return the very same tensor."""
-    names = {"root." + setup.name(part)}
-    own = setup.shape.names
-    is_gpt2 = setup.shape.family == "gpt2"
-    if part == own.output_projection:
-        names |= {"root." + setup.name(each) for each in (own.attention, "attn.resid_dropout")[: 1 + is_gpt2]}
-    if part == own.mlp_out:
-        names |= {"root." + setup.name(each) for each in ("mlp", "mlp.dropout")[: 1 + is_gpt2]}
-    if part == "/lm_head":
-        names.add("root")
-    return names
-
-
-def _on_output(setup: Setup, operation: str, causes: set[str], change, **more) -> Fault:
-    """`change(values, size)` is done to what an operation returns."""
-
-    def plant(model, size, clock):
-        alter_output(
-            setup.module(model, operation), lambda y: change(y, size).to(y.dtype) if setup.active(clock) else y
-        )
-
-    return Fault(_names(setup, operation), causes, (setup.name(operation), "output"), plant, **more)
-
-
-def _on_attention(setup: Setup, causes: set[str], change, **more) -> Fault:
-    """`change(core, query, key, value, mask, scaling, size)` in place of the attention itself."""
-
-    def plant(model, size, clock):
-        def core(original, *arguments):
-            return change(original, *arguments, size) if setup.active(clock) else original(*arguments)
-
-        alter_attention(setup.shape, setup.module(model, setup.attention), core)
-
-    place = (setup.name(setup.shape.names.output_projection), "input")
-    return Fault({"root." + setup.name(setup.attention)}, causes, place, plant, **more)
-
-
-def _linear(setup: Setup) -> str:
-    return setup.rng.choice(setup.shape.names.linears)
-
-
-def _operation(setup: Setup) -> str:
-    """Any that returns one tensor with a row for each position."""
-    own = setup.shape.names
-    others = (*own.norms, "/" + own.final_norm, "/" + own.embedding, "/lm_head")
-    return setup.rng.choice(others) if setup.rng.random() < 0.3 else _linear(setup)
-
-
-def _is_conv1d(setup: Setup) -> bool:
-    return setup.shape.family == "gpt2"
-
-
-def _computed(setup: Setup, part: str, causes: set[str], change, **more) -> Fault:
-    """`change(x, weight, bias, size)` in place of a linear operation; weight is [outputs, inputs]."""
-
-    def plant(model, size, clock):
-        module = setup.module(model, part)
-
-        def forward(before, x):
-            if not setup.active(clock):
-                return before(x)
-            weight = module.weight.t() if _is_conv1d(setup) else module.weight
-            return change(x, weight, module.bias, size).to(x.dtype)
-
-        replace_forward(module, forward)
-
-    return Fault(_names(setup, part), causes, (setup.name(part), "output"), plant, **more)
-
-
-def _linear_function(x, weight, bias):
-    return torch.nn.functional.linear(x, weight, bias)
-
 
 # Axes and orders
 
@@ -89,32 +28,8 @@ def _linear_function(x, weight, bias):
 def transposed(setup: Setup) -> Fault:
     """A square weight is read the wrong way round."""
     part = setup.shape.names.output_projection
-    change = lambda x, weight, bias, _size: _linear_function(x, weight.t(), bias)
-    return _computed(setup, part, {"transposed", "wrong-weights"}, change)
-
-
-def permuted_axes(setup: Setup) -> Fault:
-    """Heads and positions are not swapped back after attention."""
-
-    def change(core, query, key, value, mask, scaling, _size):
-        out = core(query, key, value, mask, scaling)
-        return out.transpose(1, 2).reshape(out.shape)
-
-    return _on_attention(setup, {"permuted-axes", "transposed", "heads-order"}, change)
-
-
-def heads_tiled(setup: Setup) -> Fault:
-    """Key heads are repeated as a whole and not one by one."""
-    groups = setup.shape.heads // setup.shape.key_heads
-
-    def change(core, query, key, value, mask, scaling, _size):
-        batch, heads, length, size = query.shape
-        regrouped = query.view(batch, groups, heads // groups, length, size).transpose(1, 2).reshape(query.shape)
-        out = core(regrouped, key, value, mask, scaling)
-        back = out.view(batch, length, heads // groups, groups, size).transpose(2, 3)
-        return back.reshape(out.shape)
-
-    return _on_attention(setup, {"heads-order"}, change)
+    change = lambda x, weight, bias, _size: linear(x, weight.t(), bias)
+    return in_place_of(setup, part, {"transposed", "wrong-weights"}, change)
 
 
 def heads_order(setup: Setup) -> Fault:
@@ -123,7 +38,7 @@ def heads_order(setup: Setup) -> Fault:
     change = lambda y, _size: y.view(*y.shape[:-1], heads, size).flip(-2).reshape(y.shape)
     if setup.rng.random() < 0.5:
         change = lambda y, _size: y.view(*y.shape[:-1], heads, size).transpose(-1, -2).reshape(y.shape)
-    return _on_output(setup, "self_attn.q_proj", {"heads-order", "permuted-axes", "transposed"}, change)
+    return on_output(setup, "self_attn.q_proj", {"heads-order", "permuted-axes", "transposed"}, change)
 
 
 def fused_order(setup: Setup) -> Fault:
@@ -138,7 +53,10 @@ def fused_order(setup: Setup) -> Fault:
         sizes = [setup.shape.hidden, key, key]
         chosen = setup.rng.choice([(1, 2, 0), (0, 2, 1), (2, 0, 1)])
         order = lambda y: [y.split(sizes, -1)[index] for index in chosen]
-    return _on_output(setup, part, {"fused-order"}, lambda y, _size: torch.cat(order(y), -1))
+    causes = {"fused-order"}
+    if "gate_up" not in part and setup.shape.key_heads == setup.shape.heads:
+        causes.add("heads-order")  # parts of one size are heads in another order, too
+    return on_output(setup, part, causes, lambda y, _size: torch.cat(order(y), -1))
 
 
 def gate_up_swapped(setup: Setup) -> Fault:
@@ -157,50 +75,10 @@ def gate_up_swapped(setup: Setup) -> Fault:
 
     return Fault(
         {"root." + setup.name("mlp"), "root." + setup.name("mlp.act_fn")},
-        {"fused-order"},
+        {"fused-order", "wrong-input"},
         (setup.name("mlp.down_proj"), "input"),
         plant,
     )
-
-
-def rope_pairing(setup: Setup) -> Fault:
-    """Neighbours are turned and not halves."""
-
-    def neighbours(x):
-        return torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
-
-    def plant(model, _size, clock):
-        def function(original, q, k, cos, sin, **kwargs):
-            if not setup.active(clock):
-                return original(q, k, cos, sin, **kwargs)
-            half = cos.shape[-1] // 2
-            cos, sin = (each[..., :half].repeat_interleave(2, -1).unsqueeze(1) for each in (cos, sin))
-            return q * cos + neighbours(q) * sin, k * cos + neighbours(k) * sin
-
-        replace_function(setup.shape, setup.module(model, setup.attention), "apply_rotary_pos_emb", function)
-
-    place = (setup.name(setup.shape.names.output_projection), "input")
-    return Fault({"root." + setup.name(setup.attention)}, {"rope-pairing"}, place, plant)
-
-
-def query_position(setup: Setup) -> Fault:
-    """The queries of one layer are one position further than the keys."""
-
-    def plant(model, _size, clock):
-        rotary = model.model.rotary_emb
-
-        def function(original, q, k, cos, sin, **kwargs):
-            if not setup.active(clock):
-                return original(q, k, cos, sin, **kwargs)
-            step = rotary.inv_freq.repeat(2)
-            angle = torch.atan2(sin.float(), cos.float()) + step
-            turned = original(q, k, angle.cos().to(cos.dtype), angle.sin().to(sin.dtype), **kwargs)[0]
-            return turned, original(q, k, cos, sin, **kwargs)[1]
-
-        replace_function(setup.shape, setup.module(model, setup.attention), "apply_rotary_pos_emb", function)
-
-    place = (setup.name(setup.shape.names.output_projection), "input")
-    return Fault({"root." + setup.name(setup.attention)}, {"position"}, place, plant)
 
 
 def position(setup: Setup) -> Fault:
@@ -220,8 +98,8 @@ def position(setup: Setup) -> Fault:
 
 
 def token_shift(setup: Setup) -> Fault:
-    part = _linear(setup)
-    return _on_output(setup, part, {"token-shift"}, lambda y, _size: y.roll(1, -2))
+    part = any_linear(setup)
+    return on_output(setup, part, {"token-shift"}, lambda y, _size: y.roll(1, -2))
 
 
 # Parts left out
@@ -242,9 +120,9 @@ def missing_residual(setup: Setup) -> Fault:
 
 
 def missing_bias(setup: Setup) -> Fault:
-    part = setup.rng.choice(setup.shape.names.linears[:3]) if setup.shape.family == "qwen2" else _linear(setup)
-    change = lambda x, weight, _bias, _size: _linear_function(x, weight, None)
-    return _computed(setup, part, {"missing-bias"}, change)
+    part = setup.rng.choice(setup.shape.names.linears[:3]) if setup.shape.family == "qwen2" else any_linear(setup)
+    change = lambda x, weight, _bias, _size: linear(x, weight, None)
+    return in_place_of(setup, part, {"missing-bias"}, change)
 
 
 def missing_norm_bias(setup: Setup) -> Fault:
@@ -260,7 +138,7 @@ def missing_norm_bias(setup: Setup) -> Fault:
 
         replace_forward(module, forward)
 
-    return Fault(_names(setup, part), {"missing-bias"}, (setup.name(part), "output"), plant)
+    return Fault(names_of(setup, part), {"missing-bias"}, (setup.name(part), "output"), plant)
 
 
 def plus_one(setup: Setup) -> Fault:
@@ -276,14 +154,16 @@ def plus_one(setup: Setup) -> Fault:
 
         replace_forward(module, forward)
 
-    return Fault(_names(setup, part), {"plus-one"}, (setup.name(part), "output"), plant)
+    return Fault(names_of(setup, part), {"plus-one"}, (setup.name(part), "output"), plant)
 
 
 def one_shard(setup: Setup) -> Fault:
     """The sum of a projection whose inputs are shared out lacks one process, or half of its outputs are missing."""
     rows = setup.rng.random() < 0.5
     part = (
-        setup.rng.choice((setup.shape.names.output_projection, setup.shape.names.mlp_out)) if rows else _linear(setup)
+        setup.rng.choice((setup.shape.names.output_projection, setup.shape.names.mlp_out))
+        if rows
+        else any_linear(setup)
     )
 
     def change(x, weight, bias, _size):
@@ -293,9 +173,9 @@ def one_shard(setup: Setup) -> Fault:
             weight[:, half:] = 0
         else:
             weight[half:] = 0
-        return _linear_function(x, weight, bias)
+        return linear(x, weight, bias)
 
-    return _computed(setup, part, {"one-shard"}, change)
+    return in_place_of(setup, part, {"one-shard"}, change)
 
 
 def embedding_scale(setup: Setup) -> Fault:
@@ -310,18 +190,8 @@ def embedding_scale(setup: Setup) -> Fault:
 
 
 def scale(setup: Setup) -> Fault:
-    part = _operation(setup)
-    return _on_output(setup, part, {"scale"}, lambda y, size: y * (1 + size), sizes=(1e-7, 3.0))
-
-
-def attention_scale(setup: Setup) -> Fault:
-    """The scores are not divided by the root of the head's size, or twice."""
-    power = setup.rng.choice((0.0, 2.0))
-
-    def change(core, query, key, value, mask, scaling, _size):
-        return core(query, key, value, mask, scaling**power)
-
-    return _on_attention(setup, {"scale", "missing-factor"}, change)
+    part = any_operation(setup)
+    return on_output(setup, part, {"scale"}, lambda y, size: y * (1 + size), sizes=(1e-7, 3.0))
 
 
 def norm_epsilon(setup: Setup) -> Fault:
@@ -341,7 +211,7 @@ def norm_epsilon(setup: Setup) -> Fault:
 
         replace_forward(module, forward)
 
-    return Fault(_names(setup, part), {"epsilon"}, (setup.name(part), "output"), plant, sizes=(1e-6, 1e3))
+    return Fault(names_of(setup, part), {"epsilon"}, (setup.name(part), "output"), plant, sizes=(1e-6, 1e3))
 
 
 def epsilon_place(setup: Setup) -> Fault:
@@ -360,19 +230,19 @@ def epsilon_place(setup: Setup) -> Fault:
 
         replace_forward(module, forward)
 
-    return Fault(_names(setup, part), {"epsilon"}, (setup.name(part), "output"), plant)
+    return Fault(names_of(setup, part), {"epsilon"}, (setup.name(part), "output"), plant)
 
 
 def precision(setup: Setup) -> Fault:
     """What an operation returns was stored in a coarser type on its way."""
-    part = _linear(setup)
+    part = any_linear(setup)
     coarse = torch.bfloat16 if setup.my_type == "fp32" else torch.float8_e4m3fn
-    return _on_output(setup, part, {"precision"}, lambda y, _size: y.to(coarse).to(y.dtype))
+    return on_output(setup, part, {"precision"}, lambda y, _size: y.to(coarse).to(y.dtype))
 
 
 def accumulation(setup: Setup) -> Fault:
     """Partial sums are kept in bf16."""
-    part = _linear(setup)
+    part = any_linear(setup)
 
     def change(x, weight, bias, _size):
         total = 0
@@ -381,7 +251,7 @@ def accumulation(setup: Setup) -> Fault:
             total = (total + some).bfloat16().float()
         return total if bias is None else total + bias
 
-    return _computed(setup, part, {"accumulation", "precision"}, change)
+    return in_place_of(setup, part, {"accumulation", "precision"}, change)
 
 
 def activation(setup: Setup) -> Fault:
@@ -399,114 +269,48 @@ def activation(setup: Setup) -> Fault:
     def plant(model, _size, clock):
         replace_forward(setup.module(model, part), lambda before, x: function(x) if setup.active(clock) else before(x))
 
-    return Fault(_names(setup, part), {"activation"}, (setup.name(part), "output"), plant)
+    return Fault(names_of(setup, part), {"activation"}, (setup.name(part), "output"), plant)
 
 
 def saturation(setup: Setup) -> Fault:
-    part = _linear(setup)
+    part = any_linear(setup)
 
     def change(y, size):
         largest = y.abs().flatten().float().topk(SEVERAL).values
         bound = float(min(largest[0] / (1 + size), largest[-1]))
         return y.clamp(-bound, bound)
 
-    return _on_output(setup, part, {"saturation"}, change, sizes=(1e-6, 20.0))
+    return on_output(setup, part, {"saturation"}, change, sizes=(1e-6, 20.0))
 
 
 def overflow(setup: Setup) -> Fault:
-    part = _linear(setup)
+    part = any_linear(setup)
     share = setup.rng.choice((1.2, 2.0, 10.0))
 
     def change(y, _size):
         factor = 65504 * share / float(y.abs().max())
         return ((y.float() * factor).half().float() / factor).to(y.dtype)
 
-    return _on_output(setup, part, {"overflow"}, change, discrete=True)
+    return on_output(setup, part, {"overflow"}, change, discrete=True)
 
 
 def flush_to_zero(setup: Setup) -> Fault:
-    part = _linear(setup)
+    part = any_linear(setup)
 
     def change(y, size):
         smallest = -(-y.abs().flatten().float()).topk(SEVERAL).values
         bound = torch.maximum(size * y.float().pow(2).mean().sqrt(), smallest[-1])
         return torch.where(y.abs() < bound, 0, y)
 
-    return _on_output(setup, part, {"flush-to-zero"}, change, sizes=(1e-4, 2.0))
-
-
-def mask_missing(setup: Setup) -> Fault:
-    """Every position sees all others, a few more, or a few less."""
-    how = setup.rng.choice(("none", "one more", "window"))
-
-    def change(core, query, key, value, mask, scaling, _size):
-        length = key.shape[-2]
-        queries = torch.arange(length - query.shape[-2], length)[:, None]
-        keys = torch.arange(length)
-        allowed = {
-            "none": keys >= 0,
-            "one more": keys <= queries + 1,
-            "window": (keys <= queries) & (keys > queries - 3),
-        }[how]
-        allowed = allowed.expand(query.shape[-2], length)
-        other = torch.zeros(allowed.shape, dtype=query.dtype).masked_fill(~allowed, torch.finfo(query.dtype).min)
-        return core(query, key, value, other[None, None], scaling)
-
-    return _on_attention(setup, {"masked-region"}, change)
-
-
-def padding_seen(setup: Setup) -> Fault:
-    """The keys of padding are not masked."""
-
-    def change(core, query, key, value, mask, scaling, _size):
-        length = key.shape[-2]
-        queries = torch.arange(length - query.shape[-2], length)[:, None]
-        allowed = torch.arange(length) <= queries
-        other = torch.zeros(allowed.shape, dtype=query.dtype).masked_fill(~allowed, torch.finfo(query.dtype).min)
-        return core(query, key, value, other[None, None], scaling)
-
-    return _on_attention(setup, {"masked-region"}, change)
-
-
-def stale_cache(setup: Setup) -> Fault:
-    """The newest keys and values have not arrived: those of the position before, or nothing, stand there."""
-    zero = setup.rng.random() < 0.5
-    slot = -1 if setup.rng.random() < 0.7 else -3
-
-    def change(core, query, key, value, mask, scaling, _size):
-        key, value = key.clone(), value.clone()
-        key[..., slot, :] = 0 if zero else key[..., slot - 1, :]
-        value[..., slot, :] = 0 if zero else value[..., slot - 1, :]
-        return core(query, key, value, mask, scaling)
-
-    return _on_attention(setup, {"stale-cache"}, change)
+    return on_output(setup, part, {"flush-to-zero"}, change, sizes=(1e-4, 2.0))
 
 
 # One of many
 
 
-def one_head(setup: Setup) -> Fault:
-    head, size = setup.rng.randrange(setup.shape.heads), setup.head_size
-    how = setup.rng.choice(("scaled", "zero", "other"))
-
-    def change(core, query, key, value, mask, scaling, amount):
-        out = core(query, key, value, mask, scaling).clone()
-        if how == "scaled":
-            out[:, :, head] *= 1 + amount
-        elif how == "zero":
-            out[:, :, head] = 0
-        else:
-            out[:, :, head] = out[:, :, head - 1]
-        return out
-
-    part = lambda y: y[..., head * size : (head + 1) * size]
-    also = {"scaled": "scale", "zero": "zero", "other": "heads-order"}[how]
-    return _on_attention(setup, {"one-head", also}, change, part=part, sizes=(1e-7, 3.0) if how == "scaled" else None)
-
-
 def one_row(setup: Setup) -> Fault:
     """One position of one sequence; in a decoded round there is only one, so prompts are damaged."""
-    part = _operation(setup)
+    part = any_operation(setup)
     row = setup.rng.randrange(setup.words.prompt.shape[1])
     generator_seed = setup.rng.randrange(2**31)
 
@@ -518,11 +322,11 @@ def one_row(setup: Setup) -> Fault:
         y[0, row] += size * y[0, row].float().pow(2).mean().sqrt() * noise
         return y
 
-    return _on_output(setup, part, {"one-row"}, change, part=lambda y: y[0, row], sizes=(1e-7, 3.0))
+    return on_output(setup, part, {"one-row"}, change, part=lambda y: y[0, row], sizes=(1e-7, 3.0))
 
 
 def one_channel(setup: Setup) -> Fault:
-    part = _operation(setup)
+    part = any_operation(setup)
     column = setup.rng.randrange(setup.shape.hidden // 4)
 
     def change(y, size):
@@ -530,7 +334,7 @@ def one_channel(setup: Setup) -> Fault:
         y[..., column] *= 1 + size
         return y
 
-    return _on_output(
+    return on_output(
         setup, part, {"one-channel", "channel-scale"}, change, part=lambda y: y[..., column], sizes=(1e-7, 3.0)
     )
 
@@ -553,7 +357,7 @@ def one_expert(setup: Setup) -> Fault:
 
     sizes = (1e-7, 3.0) if how == "scaled" else None
     return Fault(
-        _names(setup, "mlp.experts"), {"one-expert"}, (setup.name("mlp.experts"), "output"), plant, sizes=sizes
+        names_of(setup, "mlp.experts"), {"one-expert"}, (setup.name("mlp.experts"), "output"), plant, sizes=sizes
     )
 
 
@@ -571,7 +375,7 @@ def experts_swapped(setup: Setup) -> Fault:
         replace_forward(experts, forward)
 
     causes = {"one-expert", "wrong-weights"}
-    return Fault(_names(setup, "mlp.experts"), causes, (setup.name("mlp.experts"), "output"), plant)
+    return Fault(names_of(setup, "mlp.experts"), causes, (setup.name("mlp.experts"), "output"), plant)
 
 
 def router_choice(setup: Setup) -> Fault:
@@ -590,19 +394,34 @@ def router_choice(setup: Setup) -> Fault:
 
         replace_forward(gate, forward)
 
-    return Fault(_names(setup, "mlp.gate"), set(), (setup.name("mlp.gate"), "output"), plant, discrete=True)
+    return Fault(names_of(setup, "mlp.gate"), set(), (setup.name("mlp.gate"), "output"), plant, discrete=True)
+
+
+def two_faults(setup: Setup) -> Fault:
+    """A small one, and in a later layer one that stands out although its inputs are off already."""
+    first_layer = setup.rng.randrange(setup.shape.layers - 1)
+    second = dataclasses.replace(setup, layer=setup.rng.randrange(first_layer + 1, setup.shape.layers))
+    first = dataclasses.replace(setup, layer=first_layer)
+    small = on_output(first, any_linear(first), {"scale"}, lambda y, size: y * (1 + size), sizes=(1e-7, 3.0))
+    large = on_output(second, any_linear(second), set(), lambda y, _size: y.roll(1, -1))
+
+    def plant(model, size, clock):
+        small.plant(model, size, clock)
+        large.plant(model, size, clock)
+
+    return dataclasses.replace(small, plant=plant, first=small, second=large)
 
 
 def wrong_weights(setup: Setup) -> Fault:
     """An operation has the weights of the same one in another layer."""
-    part = _linear(setup)
+    part = any_linear(setup)
     other = (setup.layer + 1) % setup.shape.layers
 
     def plant(model, _size, clock):
         own, foreign = setup.module(model, part), model.get_submodule(f"{setup.shape.names.layers}.{other}.{part}")
         replace_forward(own, lambda before, x: type(own).forward(foreign, x) if setup.active(clock) else before(x))
 
-    return Fault(_names(setup, part), {"wrong-weights"}, (setup.name(part), "output"), plant)
+    return Fault(names_of(setup, part), {"wrong-weights"}, (setup.name(part), "output"), plant)
 
 
 _GROUPED = {"heads": (8,), "key_heads": (2, 4), "hidden": (64, 96, 128)}
@@ -645,4 +464,5 @@ KINDS = {
     "experts-swapped": Kind(experts_swapped, ("mixtral",)),
     "router-choice": Kind(router_choice, ("mixtral",), noise_share=0),
     "wrong-weights": Kind(wrong_weights),
+    "two-faults": Kind(two_faults, noise_share=0),
 }
