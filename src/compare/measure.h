@@ -31,7 +31,6 @@ enum class MetricCompat : uint8_t {
 struct Options {
   MetricCompat compat = MetricCompat::kOwn;
   bool rows = false;     // also the worst row and the divergence row by row
-  bool profile = false;  // also where in the tensors the error is
   size_t threads = 0;    // 0: all cores
   // When it becomes true, what is not yet measured is left out.
   const std::atomic<bool>* stop = nullptr;
