@@ -173,7 +173,9 @@ Value value_of(const compare::Row& row, size_t place) {
   const std::string role = role_text(subject);
   if (!role.empty())
     value.role = hash_of(role + ":" + std::to_string(subject.first_column.value_or(0)));
-  value.has_origin = row.origin.is_known;
+  // What comes from nothing that was recorded may come from anywhere, but for words and positions.
+  value.has_origin = row.origin.is_known && (!row.origin.sources.empty() ||
+                                             row.origin.kind == capture::OpKind::kEmbedding);
   value.is_copy = row.origin.is_copy && row.origin.sources.size() == 1;
   value.kind = row.origin.kind;
   value.is_leaf = row.origin.operation == subject.name;

@@ -18,6 +18,22 @@ def data_id(row):
     return out + (":" + row["member"] if row["member"] not in ("", out) else "")
 
 
+# Texts of transforms, what is made of all rows together, and what follows from other columns.
+UNTOLD = {
+    "golden_transform",
+    "my_transform",
+    "verdict",
+    "verdict_error",
+    "verdict_expected",
+    "verdict_reason",
+    "my_headroom_fp16",
+    "my_headroom_bf16",
+    "my_headroom_fp8",
+    "my_saturated",
+    "my_flushed_to_zero",
+}
+
+
 def of_side(side):
     """Columns of one side, without the prefix golden_ or my_."""
     records, statistics = side["records"], side["statistics"]
@@ -99,7 +115,7 @@ def check(folder, document, extended=True):
     expected = [columns_of(row) for row in rows]
     for line, columns in zip(lines, expected):
         untold = {name for name in line if name not in columns}
-        assert untold == ({"golden_transform", "my_transform"} if extended else set())
+        assert untold == (UNTOLD if extended else set())
         for name, cell in line.items():
             if name in columns:
                 check_csv_cell(name, cell, columns[name])
