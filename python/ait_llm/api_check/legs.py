@@ -159,7 +159,8 @@ def _backward(
             raise Skip("its outputs have other shapes than in the recorded call: they depend on values")
     incoming = [convert(slot).to(each.dtype) for each, slot in pairs]
     with torch.enable_grad():
-        torch.autograd.backward([_Arrival.apply(incoming, *(each for each, _ in pairs))])
+        begin = _Arrival.apply(incoming, *(each for each, _ in pairs))  # type: ignore[no-untyped-call]
+    torch.autograd.backward([begin])
     return [leaf.grad for leaf in leaves]
 
 

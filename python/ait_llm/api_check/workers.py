@@ -71,6 +71,10 @@ class Worker:
     def kill(self) -> None:
         if self._socket.fileno() >= 0:  # it has not ended by itself
             os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """For its end after it was killed: to give back its memory takes a moment."""
+        if self._socket.fileno() >= 0:
             self._end()
 
     def _end(self) -> str:
@@ -180,12 +184,15 @@ def run_all(
                         workers[number] = None
                 elif time.monotonic() - worker.started >= time_limit_seconds:
                     worker.kill()
+                    worker.wait()
                     done[place] = lost(job, f"it took longer than {time_limit_seconds:g} s")
                     workers[number] = None
             while next_place in done:
                 yield done.pop(next_place)
                 next_place += 1
     finally:
-        for worker in workers:
-            if worker is not None:
-                worker.kill()
+        left = [worker for worker in workers if worker is not None]
+        for worker in left:
+            worker.kill()
+        for worker in left:
+            worker.wait()
