@@ -65,44 +65,27 @@ Output judge_tensors(const std::string& function, bool backward, const Operand& 
       device.view(), {.raw_bench = raw_bench, .moved = moved_view ? &*moved_view : nullptr});
 }
 
+// Of tensors whose types it `fills`: else it says that it cannot. `address` is where the elements go.
+template <typename Bound>
+void bind_draw(nb::module_& module, const char* name, bool (*fills)(DType),
+               void (*draw)(const api_check::Stream&, DType, Bound, Bound, size_t, void*)) {
+  module.def(
+      name,
+      [=](uintptr_t address, std::string_view dtype, size_t elements, Bound low, Bound high,
+          uint64_t seed, const std::string& key, uint32_t tensor) {
+        const DType type = dtype_named(dtype);
+        if (!fills(type)) return false;
+        const nb::gil_scoped_release unlocked;
+        draw({seed, key, tensor}, type, low, high, elements, reinterpret_cast<void*>(address));
+        return true;
+      },
+      "address"_a, "dtype"_a, "elements"_a, "low"_a, "high"_a, "seed"_a, "key"_a, "tensor"_a);
+}
+
 void bind_drawing(nb::module_& module) {
-  // `address` is where the elements go.
-  module.def(
-      "draw_reals",
-      [](uintptr_t address, std::string_view dtype, size_t elements, double low, double high,
-         uint64_t seed, const std::string& key, uint32_t tensor) {
-        const DType type = dtype_named(dtype);
-        if (!api_check::is_real(type)) return false;
-        const nb::gil_scoped_release unlocked;
-        api_check::draw_reals({seed, key, tensor}, type, low, high, elements,
-                              reinterpret_cast<void*>(address));
-        return true;
-      },
-      "address"_a, "dtype"_a, "elements"_a, "low"_a, "high"_a, "seed"_a, "key"_a, "tensor"_a);
-  module.def(
-      "draw_either",
-      [](uintptr_t address, std::string_view dtype, size_t elements, double low, double high,
-         uint64_t seed, const std::string& key, uint32_t tensor) {
-        const DType type = dtype_named(dtype);
-        if (!api_check::is_real(type)) return false;
-        const nb::gil_scoped_release unlocked;
-        api_check::draw_either({seed, key, tensor}, type, low, high, elements,
-                               reinterpret_cast<void*>(address));
-        return true;
-      },
-      "address"_a, "dtype"_a, "elements"_a, "low"_a, "high"_a, "seed"_a, "key"_a, "tensor"_a);
-  module.def(
-      "draw_integers",
-      [](uintptr_t address, std::string_view dtype, size_t elements, int64_t low, int64_t high,
-         uint64_t seed, const std::string& key, uint32_t tensor) {
-        const DType type = dtype_named(dtype);
-        if (!api_check::is_integer(type)) return false;
-        const nb::gil_scoped_release unlocked;
-        api_check::draw_integers({seed, key, tensor}, type, low, high, elements,
-                                 reinterpret_cast<void*>(address));
-        return true;
-      },
-      "address"_a, "dtype"_a, "elements"_a, "low"_a, "high"_a, "seed"_a, "key"_a, "tensor"_a);
+  bind_draw(module, "draw_reals", api_check::is_real, api_check::draw_reals);
+  bind_draw(module, "draw_either", api_check::is_real, api_check::draw_either);
+  bind_draw(module, "draw_integers", api_check::is_integer, api_check::draw_integers);
   module.def(
       "move_reals",
       [](uintptr_t address, std::string_view dtype, size_t elements, double size, uint64_t seed,

@@ -1,14 +1,12 @@
 #include "api_check/measure.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <vector>
 
+#include "api_check/window_kernel.h"
 #include "base/parallel.h"
 #include "golden/rounder.h"
 #include "golden/rounding.h"
@@ -20,13 +18,12 @@ namespace {
 
 constexpr size_t kBlock = 1024;             // elements that are looked at at a time
 constexpr size_t kChunk = size_t{1} << 17;  // elements of one thread at a time
-// Neighbours that say together what a rounding of the inputs does: one alone may be hit by accident
-// in a way that cancels out.
-constexpr size_t kWindow = 64;
 // Below this a side counts as zero, as in the old tools.
 constexpr double kZero = 0x1p-52;
 constexpr size_t kSamples = 64;  // blocks that say how large elements are
-constexpr size_t kLanes = 8;     // sums side by side, which the compiler makes vectors of
+// Between these a sum of squares has lost nothing, and kSamples of them fit into a double.
+constexpr double kSmallSquares = 0x1p-900;
+constexpr double kLargeSquares = 0x1p900;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Of the old tools' relative error, which take bfloat16 for float32.
@@ -43,61 +40,13 @@ double epsilon_of(DType dtype) {
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-struct Sums {
-  double product = 0;
-  double bench = 0;
-  double device = 0;
-  double bench_peak = 0;
-  double device_peak = 0;
-  size_t finite = 0;
-};
-
-size_t count_equal(const double* a, const double* b, size_t count) {
-  size_t equal = 0;
-  for (size_t i = 0; i < count; ++i) equal += static_cast<size_t>(a[i] == b[i]);
-  return equal;
-}
-
-using Lanes = std::array<double, kLanes>;
-
-double total(const Lanes& lanes) { return std::accumulate(lanes.begin(), lanes.end(), 0.0); }
-double largest(const Lanes& lanes) { return *std::max_element(lanes.begin(), lanes.end()); }
-
-// Calls add(i, lane) for each.
-template <typename Add>
-void in_lanes(size_t from, size_t to, Add add) {
-  const size_t whole = from + (to - from) / kLanes * kLanes;
-  for (size_t i = from; i < whole; i += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane) add(i + lane, lane);
-  for (size_t i = whole; i < to; ++i) add(i, i - whole);
-}
-
-// Half the distance of neighbouring values of a floating-point type, for loops without branches.
-class HalfSteps {
- public:
-  explicit HalfSteps(const golden::Rounder& rounder)
-      : at_1_(rounder.half_step(1)),
-        smallest_(rounder.half_step(0)),
-        largest_(rounder.half_step(std::numeric_limits<double>::max())) {}
-
-  double operator()(double value) const {
-    constexpr uint64_t kExponent = 0x7ff0000000000000;
-    const double power = std::bit_cast<double>(std::bit_cast<uint64_t>(value) & kExponent);
-    return std::min(std::max(power * at_1_, smallest_), largest_);
-  }
-
- private:
-  double at_1_;
-  double smallest_;
-  double largest_;
-};
-
 class Chunk {
  public:
   Chunk(DType dtype, const MeasureOptions& options, double usual_unit)
       : dtype_(dtype),
         rounder_(dtype),
-        half_steps_(rounder_),
+        half_steps_{rounder_.half_step(1), rounder_.half_step(0),
+                    rounder_.half_step(std::numeric_limits<double>::max())},
         options_(options),
         epsilon_(epsilon_of(dtype)),
         usual_unit_(usual_unit) {}
@@ -108,14 +57,16 @@ class Chunk {
       metrics::read_elements(bench, at, count, bench_);
       metrics::read_elements(device, at, count, device_);
       if (options_.moved != nullptr) metrics::read_elements(*options_.moved, at, count, moved_);
-      rounded_.resize(bench_.size());
-      if (dtype_ == DType::kFloat32)  // which the machine rounds to by itself
-        for (size_t i = 0; i < count; ++i)
-          rounded_[i] = static_cast<double>(static_cast<float>(bench_[i]));
-      else
-        rounder_.round(bench_.data(), count, rounded_.data());
-      units_.assign((count + kWindow - 1) / kWindow, kUnknown);
       count_ = count;
+      const size_t windows = (count + kWindow - 1) / kWindow;
+      for (auto* side : {&bench_, &device_})
+        std::fill(side->begin() + static_cast<ptrdiff_t>(count),
+                  side->begin() + static_cast<ptrdiff_t>(windows * kWindow), 0.0);
+      if (dtype_ == DType::kFloat32)
+        round_to_float32(bench_.data(), windows, rounded_.data());
+      else
+        rounder_.round(bench_.data(), windows * kWindow, rounded_.data());
+      units_.assign(windows, kUnknown);
       if (options_.raw_bench || dtype_ == DType::kFloat64 || !look_at_finite(at))
         for (size_t i = 0; i < count; ++i) look_at(i, at + i);
     }
@@ -130,46 +81,33 @@ class Chunk {
 
   // The same as look_at() for each, where all are finite; else it does nothing and says so.
   bool look_at_finite(size_t at) {
-    if (!add_up()) return false;
+    const Sums block = sums_of(rounded_.data(), device_.data(), units_.size());
+    if (!std::isfinite(block.bench) || !std::isfinite(block.device)) return false;
+    sums.add(block);
+    sums.finite += count_;
     for (size_t from = 0; from < count_; from += kWindow) {
-      const size_t to = std::min(count_, from + kWindow);
-      const size_t equal = count_equal(&rounded_[from], &device_[from], to - from);
-      if (equal == to - from)
-        for (size_t& below : found.below) below += equal;
+      const size_t count = std::min(kWindow, count_ - from);
+      if (equal_window(&rounded_[from], &device_[from]))
+        for (size_t& below : found.below) below += count;
       else
-        compare_window(from, to, at);
+        look_at_window(from, count, at);
     }
     return true;
   }
 
-  void compare_window(size_t from, size_t to, size_t at) {
+  void look_at_window(size_t from, size_t count, size_t at) {
     const double unit = unit_of(from / kWindow);
-    Lanes absolutes{}, relatives{}, worst{}, sum{};
-    std::array<std::array<uint64_t, kLanes>, kThresholds.size()> below{};
-    in_lanes(from, to, [&](size_t i, size_t lane) {
-      const double b = rounded_[i], n = device_[i], exact = bench_[i];
-      const double absolute = std::abs(b - n);
-      const double size = std::abs(n == 0 ? b + epsilon_ : b);
-      const double quotient = absolute / size;
-      const double relative = absolute == 0 ? 0 : quotient;
-      const double off = std::abs(n - exact) / (half_steps_(exact) + unit);
-      const double roundings = n == b ? 0 : off;
-      absolutes[lane] = std::max(absolutes[lane], absolute);
-      relatives[lane] = std::max(relatives[lane], relative);
-      worst[lane] = std::max(worst[lane], roundings);
-      sum[lane] += roundings * roundings;
-      for (size_t k = 0; k < kThresholds.size(); ++k)
-        below[k][lane] += static_cast<uint64_t>(relative < kThresholds[k]);
-    });
-    found.max_absolute = std::max(found.max_absolute, largest(absolutes));
-    found.max_relative = std::max(found.max_relative, largest(relatives));
+    const WindowDifference window = compare_window({&bench_[from], &rounded_[from], &device_[from]},
+                                                   half_steps_, unit, epsilon_, found.max_relative);
+    found.max_absolute = std::max(found.max_absolute, window.max_absolute);
+    found.max_relative = std::max(found.max_relative, window.max_relative);
     for (size_t k = 0; k < kThresholds.size(); ++k)
-      found.below[k] += std::accumulate(below[k].begin(), below[k].end(), size_t{0});
-    squares += total(sum);
-    if (largest(worst) <= found.roundings) return;
-    for (size_t i = from; i < to; ++i)
+      found.below[k] += window.below[k] - (kWindow - count);
+    squares += window.squares;
+    if (window.roundings <= found.roundings) return;
+    for (size_t i = from; i < from + count; ++i)
       if (device_[i] != rounded_[i])
-        keep_worst(std::abs(device_[i] - bench_[i]) / (half_steps_(bench_[i]) + unit), at + i,
+        keep_worst(std::abs(device_[i] - bench_[i]) / (half_step(bench_[i]) + unit), at + i,
                    bench_[i], device_[i]);
   }
 
@@ -200,28 +138,6 @@ class Chunk {
     const double roundings = std::abs(n - bench_[i]) / unit;
     squares += roundings * roundings;
     keep_worst(roundings, place, bench_[i], n);
-  }
-
-  // False where a sum is not finite.
-  bool add_up() {
-    Lanes product{}, bench{}, device{}, bench_peak{}, device_peak{};
-    in_lanes(0, count_, [&](size_t i, size_t lane) {
-      const double b = rounded_[i], n = device_[i];
-      product[lane] += b * n;
-      bench[lane] += b * b;
-      device[lane] += n * n;
-      bench_peak[lane] = std::max(bench_peak[lane], std::abs(b));
-      device_peak[lane] = std::max(device_peak[lane], std::abs(n));
-    });
-    const double bench_squares = total(bench), device_squares = total(device);
-    if (!std::isfinite(bench_squares) || !std::isfinite(device_squares)) return false;
-    sums.product += total(product);
-    sums.bench += bench_squares;
-    sums.device += device_squares;
-    sums.bench_peak = std::max(sums.bench_peak, largest(bench_peak));
-    sums.device_peak = std::max(sums.device_peak, largest(device_peak));
-    sums.finite += count_;
-    return true;
   }
 
   double half_step(double value) const {
@@ -261,8 +177,12 @@ class Chunk {
     if (unit != kUnknown) return unit;
     const size_t from = window * kWindow, to = std::min(count_, from + kWindow);
     unit = usual_unit_;
-    if (options_.neighbours)
-      unit += half_step(mean_square(from, to, [&](size_t i) { return bench_[i]; }));
+    if (options_.neighbours) {
+      const double all = squares_of(&bench_[from], 1);
+      unit += half_step(std::isfinite(all)
+                            ? std::sqrt(all / static_cast<double>(to - from))
+                            : mean_square(from, to, [&](size_t i) { return bench_[i]; }));
+    }
     if (options_.moved != nullptr)
       unit += mean_square(from, to, [&](size_t i) { return moved_[i] - bench_[i]; });
     return unit;
@@ -288,9 +208,9 @@ class Chunk {
   const double epsilon_;
   const double usual_unit_;  // of every element
   size_t count_ = 0;         // of the block
-  std::vector<double> bench_;
-  std::vector<double> rounded_;  // bench_, as the device's type can say it
-  std::vector<double> device_;
+  std::vector<double> bench_ = std::vector<double>(kBlock);
+  std::vector<double> rounded_ = bench_;  // bench_, as the device's type can say it
+  std::vector<double> device_ = bench_;
   std::vector<double> moved_;
   std::vector<double> units_;  // of each window
 };
@@ -342,13 +262,20 @@ void finish_cosine(const TensorView& bench, const TensorView& device, const Sums
 double size_of(const TensorView& view) {
   const size_t blocks = (view.elements + kBlock - 1) / kBlock;
   const size_t looked_at = std::min(blocks, kSamples);
-  std::vector<double> values;
+  std::vector<double> values(kBlock);
   double squares = 0, peak = 0;
   size_t finite = 0;
   for (size_t sample = 0; sample < looked_at; ++sample) {
     const size_t at = sample * blocks / looked_at * kBlock;
     const size_t count = std::min(kBlock, view.elements - at);
     metrics::read_elements(view, at, count, values);
+    std::fill(values.begin() + static_cast<ptrdiff_t>(count), values.end(), 0.0);
+    const double all = squares_of(values.data(), kBlock / kWindow);
+    if (all > kSmallSquares && all < kLargeSquares) {
+      squares += all;
+      finite += count;
+      continue;
+    }
     for (size_t i = 0; i < count; ++i) {
       if (!std::isfinite(values[i])) continue;
       squares += values[i] * values[i];
@@ -385,12 +312,7 @@ Difference measure(const TensorView& bench, const TensorView& device,
   for (const Chunk& part : parts) {
     squares += part.squares;
     add(out, part.found);
-    sums.product += part.sums.product;
-    sums.bench += part.sums.bench;
-    sums.device += part.sums.device;
-    sums.finite += part.sums.finite;
-    sums.bench_peak = std::max(sums.bench_peak, part.sums.bench_peak);
-    sums.device_peak = std::max(sums.device_peak, part.sums.device_peak);
+    sums.add(part.sums);
   }
   finish_cosine(bench, device, sums, out);
   out.typical = elements == 0 ? 0 : std::sqrt(squares / static_cast<double>(elements));

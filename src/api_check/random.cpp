@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "api_check/random_kernel.h"
 #include "base/parallel.h"
 #include "tensor/half.h"
 
@@ -14,8 +15,7 @@ constexpr size_t kChunk = size_t{1} << 16;  // elements that a thread fills at a
 // Behind so many elements their values come again: drawing more takes longer than most functions do.
 // A prime, so that no row of a matrix is the same as another.
 constexpr size_t kPeriod = 65537;
-
-using Block = std::array<uint32_t, 4>;
+constexpr size_t kPlaces = 256;  // whose numbers are made at a time
 
 uint64_t mixed(uint64_t value) {  // splitmix64
   value += 0x9e3779b97f4a7c15;
@@ -24,41 +24,32 @@ uint64_t mixed(uint64_t value) {  // splitmix64
   return value ^ (value >> 31);
 }
 
-// The four numbers of a place.
-class Philox {
- public:
-  explicit Philox(const Stream& stream) : tensor_(stream.tensor) {
-    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-    for (const char c : stream.key) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-    key_ = mixed(hash ^ mixed(stream.seed));
-  }
-
-  Block operator()(uint64_t place) const {
-    Block c = {static_cast<uint32_t>(place), static_cast<uint32_t>(place >> 32), tensor_, 0};
-    auto k0 = static_cast<uint32_t>(key_);
-    auto k1 = static_cast<uint32_t>(key_ >> 32);
-    for (int round = 0; round < 10; ++round) {
-      const uint64_t p0 = uint64_t{0xD2511F53} * c[0];
-      const uint64_t p1 = uint64_t{0xCD9E8D57} * c[2];
-      c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
-           static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
-      k0 += 0x9E3779B9;
-      k1 += 0xBB67AE85;
-    }
-    return c;
-  }
-
- private:
-  uint64_t key_;
-  uint32_t tensor_;
-};
-
-// In [0, 1), with as many bits as a double has.
-double unit(uint32_t high, uint32_t low) {
-  return static_cast<double>(((uint64_t{high} << 32) | low) >> 11) * 0x1p-53;
+uint64_t key_of(const Stream& stream) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : stream.key) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return mixed(hash ^ mixed(stream.seed));
 }
 
-// Calls run(first, end) for parts of all elements. All but the last begin and end at a multiple of 4.
+uint64_t joined(const uint32_t* numbers) { return (uint64_t{numbers[0]} << 32) | numbers[1]; }
+
+// In [0, 1), with as many bits as a double has.
+struct WideUnit {
+  static constexpr size_t kSharing = 2;  // elements with the numbers of one place
+  double operator()(const uint32_t* numbers) const {
+    return static_cast<double>(joined(numbers) >> 11) * 0x1p-53;
+  }
+};
+
+// The same with 32 bits. By way of a signed number: of those every machine can make doubles in vectors.
+struct NarrowUnit {
+  static constexpr size_t kSharing = 4;
+  double operator()(const uint32_t* number) const {
+    return (static_cast<double>(static_cast<int32_t>(*number ^ 0x80000000U)) + 0x1p31) * 0x1p-32;
+  }
+};
+
+// Calls run(first, end) for parts of all elements. All but the last begin and end at a multiple of
+// kChunk.
 template <typename Run>
 void for_each_part(size_t elements, Run run) {
   const size_t chunks = (elements + kChunk - 1) / kChunk;
@@ -67,29 +58,17 @@ void for_each_part(size_t elements, Run run) {
   });
 }
 
-// Calls make(high, low, i) for each element i. Two have a block of random numbers together.
+// Calls make(numbers, first, end) for the elements from `begin` to `end` in turn, of which `sharing`
+// have the four numbers of a place together.
 template <typename Make>
-void for_each_element(const Stream& stream, size_t elements, Make make) {
-  const Philox philox(stream);
-  for_each_part(elements, [&](size_t first, size_t end) {
-    for (size_t i = first; i < end; i += 2) {
-      const Block block = philox(i / 2);
-      make(block[0], block[1], i);
-      if (i + 1 < end) make(block[2], block[3], i + 1);
-    }
-  });
-}
-
-// The same with make(number, i): four have a block together. Enough for types of 32 bits or fewer.
-template <typename Make>
-void for_each_narrow_element(const Stream& stream, size_t elements, Make make) {
-  const Philox philox(stream);
-  for_each_part(elements, [&](size_t first, size_t end) {
-    for (size_t i = first; i < end; i += 4) {
-      const Block block = philox(i / 4);
-      for (size_t k = 0; k < std::min<size_t>(4, end - i); ++k) make(block[k], i + k);
-    }
-  });
+void with_numbers(const Stream& stream, size_t sharing, size_t begin, size_t end, Make make) {
+  const uint64_t key = key_of(stream);
+  std::array<uint32_t, kPlaces * 4> numbers;
+  for (size_t at = begin; at < end; at += kPlaces * sharing) {
+    const size_t to = std::min(end, at + kPlaces * sharing);
+    philox(key, stream.tensor, at / sharing, (to - at + sharing - 1) / sharing, numbers.data());
+    make(numbers.data(), at, to);
+  }
 }
 
 // Repeats the first kPeriod elements.
@@ -113,43 +92,35 @@ void set_ends(T low, T high, size_t elements, T* values) {
   values[elements - 1] = high;
 }
 
-template <typename T, typename Draw>
-void fill(const Stream& stream, size_t elements, void* out, Draw draw) {
-  auto* values = static_cast<T*>(out);
-  for_each_element(stream, std::min(elements, kPeriod),
-                   [&](uint32_t high, uint32_t low, size_t i) { values[i] = draw(high, low); });
-  repeat(elements, values);
-}
-
-template <typename T, typename Draw>
-void fill_narrow(const Stream& stream, size_t elements, void* out, Draw draw) {
-  auto* values = static_cast<T*>(out);
-  for_each_narrow_element(stream, std::min(elements, kPeriod),
-                          [&](uint32_t number, size_t i) { values[i] = draw(number); });
-  repeat(elements, values);
-}
-
-// `value` gives a double from a number in [0, 1). The first and the last element are `low` and `high`.
-template <typename Value>
+// `place` makes values of numbers in [0, 1), where they stand. The first and the last element are `low`
+// and `high`.
+template <typename Place>
 void fill_reals(const Stream& stream, DType dtype, double low, double high, size_t elements,
-                void* out, Value value) {
-  const auto narrow = [&](auto round) {
+                void* out, Place place) {
+  const auto fill = [&](auto unit, auto round) {
+    constexpr size_t kSharing = decltype(unit)::kSharing;
     using T = decltype(round(0.0));
-    fill_narrow<T>(stream, elements, out,
-                   [&](uint32_t number) { return round(value(number * 0x1p-32)); });
-    set_ends(round(low), round(high), elements, static_cast<T*>(out));
+    auto* values = static_cast<T*>(out);
+    with_numbers(stream, kSharing, 0, std::min(elements, kPeriod),
+                 [&](const uint32_t* numbers, size_t first, size_t end) {
+                   std::array<double, kPlaces * 4> reals;
+                   for (size_t i = 0; i < end - first; ++i)
+                     reals[i] = unit(&numbers[i * (4 / kSharing)]);
+                   place(end - first, reals.data());
+                   for (size_t i = first; i < end; ++i) values[i] = round(reals[i - first]);
+                 });
+    repeat(elements, values);
+    set_ends(round(low), round(high), elements, values);
   };
   switch (dtype) {
     case DType::kFloat16:
-      return narrow([](double x) { return float_to_fp16(static_cast<float>(x)); });
+      return fill(NarrowUnit(), [](double x) { return float_to_fp16(static_cast<float>(x)); });
     case DType::kBFloat16:
-      return narrow([](double x) { return float_to_bf16(static_cast<float>(x)); });
+      return fill(NarrowUnit(), [](double x) { return float_to_bf16(static_cast<float>(x)); });
     case DType::kFloat32:
-      return narrow([](double x) { return static_cast<float>(x); });
+      return fill(NarrowUnit(), [](double x) { return static_cast<float>(x); });
     default:
-      fill<double>(stream, elements, out,
-                   [&](uint32_t a, uint32_t b) { return value(unit(a, b)); });
-      set_ends(low, high, elements, static_cast<double*>(out));
+      return fill(WideUnit(), [](double x) { return x; });
   }
 }
 
@@ -158,30 +129,34 @@ void fill_integers(const Stream& stream, int64_t low, int64_t high, size_t eleme
   __extension__ using Wide = unsigned __int128;
   const Wide count =
       static_cast<Wide>(static_cast<uint64_t>(high) - static_cast<uint64_t>(low)) + 1;
-  fill<T>(stream, elements, out, [&](uint32_t a, uint32_t b) {
-    const uint64_t random = (uint64_t{a} << 32) | b;
-    const auto step = static_cast<uint64_t>((static_cast<Wide>(random) * count) >> 64);
-    return static_cast<T>(static_cast<int64_t>(static_cast<uint64_t>(low) + step));
-  });
-  set_ends(static_cast<T>(low), static_cast<T>(high), elements, static_cast<T*>(out));
+  auto* values = static_cast<T*>(out);
+  with_numbers(stream, 2, 0, std::min(elements, kPeriod),
+               [&](const uint32_t* numbers, size_t first, size_t end) {
+                 for (size_t i = first; i < end; ++i) {
+                   const Wide random = joined(&numbers[2 * (i - first)]);
+                   const auto step = static_cast<uint64_t>((random * count) >> 64);
+                   values[i] = static_cast<T>(static_cast<uint64_t>(low) + step);
+                 }
+               });
+  repeat(elements, values);
+  set_ends(static_cast<T>(low), static_cast<T>(high), elements, values);
 }
 
 // Multiplies each by 1 + size or 1 - size, as the bits of random numbers say.
 template <typename T>
 void move(const Stream& stream, double size, size_t elements, void* out) {
   auto* values = static_cast<T*>(out);
-  const Philox philox(stream);
   const std::array<T, 2> factors = {static_cast<T>(1 - size), static_cast<T>(1 + size)};
-  constexpr size_t kBits = 128;  // of a block
+  constexpr size_t kBits = 128;  // of the numbers of a place
   static_assert(kChunk % kBits == 0);
-  for_each_part(elements, [&](size_t first, size_t end) {
-    for (size_t i = first; i < end; i += kBits) {
-      const Block block = philox(i / kBits);
-      for (size_t k = 0; k < std::min(kBits, end - i); ++k) {
-        const T moved = values[i + k] * factors[(block[k / 32] >> (k % 32)) & 1];
-        if (std::isfinite(moved)) values[i + k] = moved;
+  for_each_part(elements, [&](size_t begin, size_t end) {
+    with_numbers(stream, kBits, begin, end, [&](const uint32_t* numbers, size_t first, size_t to) {
+      for (size_t i = first; i < to; ++i) {
+        const size_t bit = i - first;
+        const T moved = values[i] * factors[(numbers[bit / 32] >> (bit % 32)) & 1];
+        if (std::isfinite(moved)) values[i] = moved;
       }
-    }
+    });
   });
 }
 
@@ -198,18 +173,15 @@ bool is_integer(DType dtype) {
 
 void draw_reals(const Stream& stream, DType dtype, double low, double high, size_t elements,
                 void* out) {
-  // Halves first: the distance of two doubles may be infinite.
-  const double half_range = high / 2 - low / 2;
-  fill_reals(stream, dtype, low, high, elements, out, [=](double number) {
-    const double share = number * half_range;
-    return std::clamp(low + share + share, low, high);
-  });
+  fill_reals(stream, dtype, low, high, elements, out,
+             [=](size_t count, double* numbers) { spread(low, high, count, numbers); });
 }
 
 void draw_either(const Stream& stream, DType dtype, double low, double high, size_t elements,
                  void* out) {
-  fill_reals(stream, dtype, low, high, elements, out,
-             [=](double number) { return number >= 0.5 ? high : low; });
+  fill_reals(stream, dtype, low, high, elements, out, [=](size_t count, double* numbers) {
+    for (size_t i = 0; i < count; ++i) numbers[i] = numbers[i] >= 0.5 ? high : low;
+  });
 }
 
 void move_reals(const Stream& stream, DType dtype, double size, size_t elements, void* out) {
@@ -233,16 +205,17 @@ void draw_integers(const Stream& stream, DType dtype, int64_t low, int64_t high,
 
 // Each element in turn is true with the probability that leaves the right number in the end.
 void draw_mask(const Stream& stream, size_t true_count, size_t elements, void* out) {
-  const Philox philox(stream);
   auto* values = static_cast<uint8_t*>(out);
   size_t wanted = std::min(true_count, elements);
-  for (size_t i = 0; i < elements; ++i) {
-    const Block block = philox(i);
-    const bool chosen =
-        unit(block[0], block[1]) * static_cast<double>(elements - i) < static_cast<double>(wanted);
-    values[i] = chosen ? 1 : 0;
-    if (chosen) --wanted;
-  }
+  with_numbers(stream, 1, 0, elements, [&](const uint32_t* numbers, size_t first, size_t end) {
+    for (size_t i = first; i < end; ++i) {
+      const double left = static_cast<double>(elements - i);
+      const bool chosen =
+          WideUnit()(&numbers[4 * (i - first)]) * left < static_cast<double>(wanted);
+      values[i] = chosen ? 1 : 0;
+      if (chosen) --wanted;
+    }
+  });
 }
 
 }  // namespace ait::api_check

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/parallel.h"
+#include "metrics/compare.h"
 #include "values.h"
 
 namespace ait::api_check {
@@ -116,6 +117,49 @@ TEST(Measure, IsTheSameForAnyNumberOfThreads) {
   EXPECT_EQ(*many.cosine, *one.cosine);
   EXPECT_EQ(many.below, one.below);
   EXPECT_EQ(many.worst, one.worst);
+}
+
+// Elements that are not finite take the whole block on another way, element by element.
+TEST(Measure, FiniteBlocksAreMeasuredLikeOthers) {
+  constexpr size_t kElements = 10'001;  // the last window is not whole
+  constexpr size_t kBlock = 1024;
+  std::vector<double> bench(kElements);
+  std::vector<float> device(kElements), halves(kElements);
+  for (size_t i = 0; i < kElements; ++i) {
+    const double x = static_cast<double>(i);
+    bench[i] = std::sin(x) * std::exp2(std::fmod(x, 40) - 30);
+    const double error = i % 5 == 0 ? 0 : std::cos(3 * x) * std::exp2(-std::fmod(x, 27));
+    device[i] = static_cast<float>(bench[i] * (1 + error));
+    halves[i] = i % 2 == 0 ? static_cast<float>(bench[i]) : device[i];
+    if (i % 97 == 0) device[i] = 0;
+    if (i % 89 == 0) bench[i] = device[i] = halves[i] = 0;
+    if (i % kBlock == 7) bench[i] = device[i] = halves[i] = 0;
+  }
+  auto bench_with_nan = bench;
+  auto device_with_nan = device, halves_with_nan = halves;
+  for (size_t i = 7; i < kElements; i += kBlock)
+    bench_with_nan[i] = device_with_nan[i] = halves_with_nan[i] = kNan;
+  const auto expect_same = [&](const Difference& finite, const Difference& other) {
+    EXPECT_EQ(finite.below, other.below);
+    EXPECT_EQ(finite.max_absolute, other.max_absolute);
+    EXPECT_EQ(finite.max_relative, other.max_relative);
+    EXPECT_EQ(finite.worst, other.worst);
+    EXPECT_NEAR(finite.roundings / other.roundings, 1, 0.01);  // of 64 neighbours one is missing
+    EXPECT_NEAR(finite.typical / other.typical, 1, 0.01);
+    EXPECT_NEAR(*finite.cosine, *other.cosine, 1e-12);
+  };
+  const auto b = f64(bench), b_nan = f64(bench_with_nan);
+  for (const std::string& target : metrics::simd_targets())
+    for (const bool neighbours : {false, true}) {
+      SCOPED_TRACE(target);
+      ASSERT_TRUE(metrics::force_simd_target(target));
+      const MeasureOptions options{.neighbours = neighbours};
+      expect_same(measure(b.view(), f32(device).view(), options),
+                  measure(b_nan.view(), f32(device_with_nan).view(), options));
+      expect_same(measure(b.view(), bf16(halves).view(), options),
+                  measure(b_nan.view(), bf16(halves_with_nan).view(), options));
+    }
+  metrics::force_simd_target("");
 }
 
 TEST(Measure, CountsZeros) { EXPECT_EQ(count_zeros(f32({0, 1, -0.0F, kNan}).view()), 2U); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "metrics/compare.h"
 #include "tensor/half.h"
 
 namespace ait::api_check {
@@ -51,6 +52,20 @@ TEST(Random, IsTheSameOnEveryMachine) {
   std::vector<int64_t> values(5);
   draw_integers({1234, "Torch*cat*0", 0}, DType::kInt64, 0, 1'000'000, 5, values.data());
   EXPECT_EQ(values, (std::vector<int64_t>{0, 883'007, 167'352, 784'705, 1'000'000}));
+}
+
+TEST(Random, IsTheSameForEveryInstructionSet) {
+  const Stream stream{1234, "Torch*cat*0", 0};
+  for (const std::string& target : metrics::simd_targets()) {
+    ASSERT_TRUE(metrics::force_simd_target(target));
+    const auto values = reals(stream, -1, 3, 1001);
+    EXPECT_EQ(values[500], 0x1.e907260000000p-2F) << target;
+    EXPECT_EQ(values[999], -0x1.d43d0e0000000p-2F) << target;
+    std::vector<double> wide(1001);
+    draw_reals(stream, DType::kFloat64, -1, 3, wide.size(), wide.data());
+    EXPECT_EQ(wide[999], -0x1.ac156abed3bf0p-3) << target;
+  }
+  metrics::force_simd_target("");
 }
 
 TEST(Random, DiffersBySeedKeyAndTensor) {
