@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import math
 import multiprocessing
 import os
 import pathlib
@@ -96,6 +97,25 @@ def fault_table(outcomes: list) -> list[str]:
     return lines
 
 
+SIZES = (
+    (0, 10, "3 to 10, with a `--noise` run"),
+    (10, 30, "10 to 30"),
+    (30, 300, "30 to 300"),
+    (300, math.inf, "above"),
+)
+
+
+def size_table(outcomes: list) -> list[str]:
+    lines = ["| size of the fault, times a healthy run's error | cases | right operation |", "|---|---|---|"]
+    groups = [(text, [each for each in outcomes if low <= each.ratio < high]) for low, high, text in SIZES]
+    groups.append(
+        ("no number: a choice, or values that are not finite", [each for each in outcomes if math.isinf(each.ratio)])
+    )
+    for text, some in groups:
+        lines.append(f"| {text} | {len(some)} | {_count(some, lambda each: each.operation_right)} |")
+    return lines
+
+
 def healthy_table(outcomes: list) -> list[str]:
     lines = ["| pair | cases | falsely accused |", "|---|---|---|"]
     groups = collections.defaultdict(list)
@@ -115,7 +135,7 @@ def report(outcomes: list, seed: int) -> list[str]:
         lines += [f"### {title}", ""]
         faulty, healthy = [each for each in some if each.faulty], [each for each in some if not each.faulty]
         if faulty:
-            lines += [*fault_table(faulty), ""]
+            lines += [*fault_table(faulty), "", *size_table(faulty), ""]
         if healthy:
             lines += [*healthy_table(healthy), ""]
     failed = [each for each in outcomes if each.failed]

@@ -35,7 +35,7 @@ SAMPLE = [
 def evaluate(*words, program=PROGRAM):
     command = [sys.executable, REPOSITORY / "eval" / "run.py", "--workers", "1", *words]
     environment = {**os.environ, "AIT_BIN": str(program)}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
 
 
 def verdicts(process):
