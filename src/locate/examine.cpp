@@ -75,7 +75,7 @@ void find_culprit(Finding& finding) {
     finding.operation = operation;
     finding.reason += fmt::format(
         " Computed again from its own inputs, {} is {} times farther off than rounding explains.",
-        operation, number_text(again->of_bound));
+        operation, times_text(again->of_bound));
     return;
   }
   if (!any) return;

@@ -48,10 +48,6 @@ std::string measure_text(const Row& row, size_t measure) {
                       : fmt::format("column {} of it", c->profile->worst_column);
 }
 
-std::string times_text(double ratio) {
-  return ratio < 10 ? fmt::format("{:.1f}", ratio) : fmt::format("{:.0f}", ratio);
-}
-
 std::string expected_text(const Expected& expected, size_t measure) {
   if (expected.basis == Basis::kBefore)
     return fmt::format("{}", number_text(expected.errors[measure]));

@@ -115,6 +115,10 @@ const char* word(Measure measure) {
 
 std::string number_text(double value) { return fmt::format("{:.2g}", value); }
 
+std::string times_text(double ratio) {
+  return ratio < 10 ? fmt::format("{:.1f}", ratio) : fmt::format("{:.0f}", ratio);
+}
+
 double unit_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:

@@ -70,6 +70,8 @@ void pass_errors_on(std::vector<Value>& values);
 
 // "0.0031", two digits.
 std::string number_text(double value);
+// "3.1" and "170": how many times.
+std::string times_text(double ratio);
 
 // "root.model.layers.#.mlp/output" of any layer; empty outside of layers.
 std::string role_text(const match::Subject& subject);
