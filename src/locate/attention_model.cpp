@@ -210,8 +210,19 @@ void Attention::turn(const AttentionModel& model, const std::pair<Values, Values
       s = length * std::sin(angle);
     }
     const bool halves = model.turn == Turn::kHalves;
-    double& u = values[halves ? j : 2 * j];
-    double& v = values[halves ? j + pairs : 2 * j + 1];
+    const size_t first = halves ? j : 2 * j;
+    const size_t second = halves ? j + pairs : 2 * j + 1;
+    double& u = values[first];
+    double& v = values[second];
+    if (model.by_column) {  // each element by what stands at its own column of the table
+      const auto at = [&](size_t column) {
+        return from * pairs + (angles_.step == 1 ? column % pairs : column / 2);
+      };
+      const double turned = u * rotations.first[at(first)] - v * rotations.second[at(first)];
+      v = v * rotations.first[at(second)] + u * rotations.second[at(second)];
+      u = turned;
+      continue;
+    }
     const double turned = u * c - v * s;
     v = v * c + u * s;
     u = turned;
@@ -236,7 +247,12 @@ bool Attention::row(const AttentionModel& model, SideOf side, size_t sequence, s
            queries.begin() + static_cast<std::ptrdiff_t>((q_earlier + token + 1) * size));
   const bool turns = model.turn != Turn::kNone;
   if (turns && (angles_.rotated > size || size % 2 != 0)) return false;
-  const std::pair<Values, Values>* angles = turns ? &rotations(model, side, sequence) : nullptr;
+  const bool needs_angles = turns || model.earlier_turn;
+  const std::pair<Values, Values>* angles =
+      needs_angles ? &rotations(model, side, sequence) : nullptr;
+  AttentionModel before = model;
+  before.turn = model.earlier_turn.value_or(model.turn);
+  before.by_column = false;
   if (turns && model.turn_q) turn(model, *angles, self, model.shift_q + model.shift_all, q.data());
 
   size_t end = all;
@@ -260,7 +276,9 @@ bool Attention::row(const AttentionModel& model, SideOf side, size_t sequence, s
       continue;
     }
     std::copy_n(keys.begin() + static_cast<std::ptrdiff_t>(from * size), size, k.begin());
-    if (turns && model.turn_k)
+    if (model.earlier_turn && from < earlier)
+      turn(before, *angles, from, 0, k.data());
+    else if (turns && model.turn_k)
       turn(model, *angles, from, from >= earlier ? model.shift_all : 0, k.data());
     double score = 0;
     for (size_t d = 0; d < size; ++d) score += q[d] * k[d];

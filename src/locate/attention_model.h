@@ -90,6 +90,9 @@ struct AttentionModel {
   size_t size = 0;  // of a head
   Pick q, k, v;
   Turn turn = Turn::kNone;
+  // Keys of earlier calls were turned like this before, whatever is wrong now; nothing: as the others.
+  std::optional<Turn> earlier_turn = std::nullopt;
+  bool by_column = false;  // elements are turned by the angles of their columns, not of their pair
   bool turn_q = true;
   bool turn_k = true;
   int64_t shift_q = 0;    // positions that queries are off by

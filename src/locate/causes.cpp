@@ -45,6 +45,9 @@ void rank(Candidates& candidates, double noise) {
     return std::pair(static_cast<int>(Proof::kFitted), candidate.cause.residual_error);
   };
   std::ranges::stable_sort(candidates, {}, order);
+  // Beside an explanation nobody needs a guess.
+  if (!is_first)
+    std::erase_if(candidates, [](const Candidate& each) { return each.proof == Proof::kGuess; });
 }
 
 }  // namespace

@@ -168,6 +168,95 @@ bool same_operands(const Form& a, const Form& b) {
          (a.argument == *b.factor && *a.factor == b.argument);
 }
 
+// The positive number of which the function is `value`, by halving; functions grow for these.
+double inverse(double (*function)(double), double value) {
+  double low = 0;
+  double high = 1;
+  while (function(high) < value && high < 1e6) high *= 2;
+  for (int k = 0; k < 60; ++k) {
+    const double middle = (low + high) / 2;
+    (function(middle) < value ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+// Without the input: what golden's values are the function of, and another function of that. Of
+// positive values, since they are of one number alone.
+void unseen_input_causes(const Evidence& evidence, Candidates& out) {
+  constexpr size_t kTried = 512;
+  constexpr double kSmall = 0.05;  // all functions are alike there
+  struct Value {
+    double golden;
+    double mine;
+  };
+  std::vector<Value> values;
+  const size_t all = evidence.golden().values.size();
+  for (size_t k = 0; k < all && values.size() < kTried; ++k) {
+    const size_t at = spread(k, all);
+    const double g = evidence.golden().values[at];
+    if (g > kSmall) values.push_back({g, evidence.actual().values[at]});
+  }
+  constexpr size_t kFewest = 32;
+  if (values.size() < kFewest) return;
+  Fit best{0, std::numeric_limits<double>::infinity()};
+  size_t was = 0;
+  size_t is = 0;
+  for (const size_t from : {size_t{1}, size_t{2}, size_t{3}, size_t{4}, size_t{5}}) {
+    std::vector<double> x;
+    for (const Value& value : values) x.push_back(inverse(kFunctions[from].of, value.golden));
+    for (size_t to = 0; to < kFunctions.size(); ++to) {
+      if (to == from) continue;
+      double error = 0;
+      double left = 0;
+      double norm = 0;
+      for (size_t k = 0; k < values.size(); ++k) {
+        const double d = values[k].mine - kFunctions[to].of(x[k]);
+        left += d * d;
+        error += (values[k].mine - values[k].golden) * (values[k].mine - values[k].golden);
+        norm += values[k].golden * values[k].golden;
+      }
+      const Fit fit{std::sqrt(error / norm), std::sqrt(left / norm)};
+      if (fit.residual >= best.residual) continue;
+      best = fit;
+      was = from;
+      is = to;
+    }
+  }
+  if (evidence.explains(best))
+    evidence.add(out, Proof::kFitted, "activation",
+                 fmt::format("taking {} instead of {}", kFunctions[is].name, kFunctions[was].name),
+                 best);
+}
+
+// My value is that of the function of something else: it is nothing like golden's, and keeps to the
+// least that the function gives.
+void other_input_causes(const Evidence& evidence, size_t function, Candidates& out) {
+  constexpr double kUnlike = 0.6;
+  double least = 0;
+  for (double x = 0; x > -8; x -= 0.01) least = std::min(least, kFunctions[function].of(x));
+  double product = 0;
+  double golden = 0;
+  double mine = 0;
+  for (size_t k = 0; k < evidence.golden().values.size(); ++k) {
+    const double g = evidence.golden().values[k];
+    const double m = evidence.actual().values[k];
+    if (m < least * 1.02 - 0.001) return;
+    product += g * m;
+    golden += g * g;
+    mine += m * m;
+  }
+  if (!(golden > 0) || !(mine > 0) || product > kUnlike * std::sqrt(golden * mine)) return;
+  Candidate candidate;
+  candidate.proof = Proof::kGuess;
+  candidate.cause = {
+      "fused-order",
+      fmt::format("my is nothing like golden (error {}), though it may be {} of something "
+                  "else, as where gate and up are exchanged",
+                  short_number(evidence.error()), kFunctions[function].name),
+      evidence.error(), evidence.error()};
+  out.push_back(std::move(candidate));
+}
+
 }  // namespace
 
 void activation_causes(const Evidence& evidence, Candidates& out) {
@@ -177,22 +266,31 @@ void activation_causes(const Evidence& evidence, Candidates& out) {
       kind != OpKind::kOther)
     return;
   const Search search(evidence);
-  if (!search.is_possible()) return;
+  if (!search.is_possible()) {
+    if (kind == OpKind::kActivation) unseen_input_causes(evidence, out);
+    return;
+  }
+  const bool is_activation = kind == OpKind::kActivation;
   const Search::Found sound = search.best(true);
   const Search::Found mine = search.best(false);
   if (!evidence.is_model(sound.residual)) {
     // Mine is the activation of what went into it, and golden's is that of something else.
     const Fit fit{evidence.error(), mine.residual};
-    if (kind == OpKind::kActivation && mine.form.function != kIdentity && evidence.explains(fit))
+    if (is_activation && mine.form.function != kIdentity && evidence.explains(fit))
       evidence.add(
           out, Proof::kModel, "fused-order",
           fmt::format("taking {} of {}, as where gate and up are exchanged",
                       kFunctions[mine.form.function].name, search.name(mine.form.argument)),
           fit);
+    else if (is_activation)
+      unseen_input_causes(evidence, out);
     return;
   }
   const Fit fit{search.residual_of(sound.form, false), mine.residual};
-  if (!evidence.explains(fit)) return;
+  if (!evidence.explains(fit)) {
+    if (is_activation) other_input_causes(evidence, sound.form.function, out);
+    return;
+  }
   const Form& was = sound.form;
   const Form& is = mine.form;
   const auto add = [&](const char* name, const std::string& what) {

@@ -16,10 +16,11 @@ constexpr double kNameTolerance = 0.004;
 constexpr double kCoefficientTolerance = 0.1;
 constexpr double kNoCoefficient = 0.05;
 constexpr size_t kMostAddends = 6;
+constexpr double kOfMine = 0.25;          // a factor has to explain my value, too
 constexpr size_t kFewestRows = 2;         // to tell a bias from anything else
 constexpr size_t kFewestChannelRows = 4;  // to tell a factor for each column from anything else
 // Rows that hardly differ cannot show what is the same in all of them.
-constexpr double kRowsDiffer = 0.25;
+constexpr double kRowsDiffer = 2;  // more than what is left, and than the noise
 
 // A factor in words: "1/sqrt(64)".
 std::string factor_text(double factor, const Evidence& evidence) {
@@ -69,12 +70,18 @@ void scale_causes(const Evidence& evidence, Candidates& out) {
   const double factor = product / square;
   const Fit fit =
       evidence.fit([&](size_t i, size_t c) { return factor * evidence.golden()[i][c]; });
-  if (!evidence.explains(fit)) return;
+  // A factor near 0 explains any value that is small beside golden's.
+  if (!evidence.explains(fit) || fit.residual > kOfMine * std::abs(factor)) return;
   if (std::abs(factor + 1) <= kCoefficientTolerance)
     evidence.add(out, Proof::kRelation, "sign", "changing its sign", fit);
   else
     evidence.add(out, Proof::kFitted, "scale", "multiplying it by " + factor_text(factor, evidence),
                  fit);
+}
+
+// |my| over |golden|
+double size_of_mine(const Evidence& evidence) {
+  return evidence.fit([](size_t, size_t) { return 0.0; }).residual;
 }
 
 // A factor for each row, as of quantisation by tokens, or for each column, as of a weight.
@@ -99,7 +106,7 @@ void line_scale_causes(const Evidence& evidence, Candidates& out) {
     const std::vector<double> by_row = factors(true);
     const Fit fit =
         evidence.fit([&](size_t i, size_t c) { return by_row[i] * evidence.golden()[i][c]; });
-    if (evidence.explains(fit)) {
+    if (evidence.explains(fit) && fit.residual <= kOfMine * size_of_mine(evidence)) {
       const auto [least, most] = std::ranges::minmax(by_row);
       evidence.add(out, Proof::kGuess, "row-scale",
                    fmt::format("multiplying each row by a factor of its own ({} to {})",
@@ -111,7 +118,7 @@ void line_scale_causes(const Evidence& evidence, Candidates& out) {
   const std::vector<double> by_column = factors(false);
   const Fit fit =
       evidence.fit([&](size_t i, size_t c) { return by_column[c] * evidence.golden()[i][c]; });
-  if (!evidence.explains(fit)) return;
+  if (!evidence.explains(fit) || fit.residual > kOfMine * size_of_mine(evidence)) return;
   double least = std::numeric_limits<double>::infinity();
   double most = -least;
   for (const size_t c : columns) {
@@ -141,7 +148,7 @@ void bias_causes(const Evidence& evidence, Candidates& out) {
   const double by_chance = std::sqrt(1 - 1 / static_cast<double>(rows));
   if (!evidence.explains({fit.error, fit.residual / by_chance})) return;
   const double differing = evidence.model_error([&](size_t, size_t c) { return mean[c]; });
-  if (differing < kRowsDiffer * fit.error || differing < evidence.noise()) return;
+  if (differing < kRowsDiffer * fit.residual || differing < kRowsDiffer * evidence.noise()) return;
   double kept = 0;  // of golden's own mean, if the bias is that: then it was left out
   double square = 0;
   for (const size_t c : evidence.hit_columns()) {
@@ -254,6 +261,20 @@ bool sum_causes(const Evidence& evidence, const std::vector<const Source*>& adde
   return found;
 }
 
+// My value is one of the inputs as it is, and golden's is not.
+void copy_causes(const Evidence& evidence, const std::vector<const Source*>& addends,
+                 Candidates& out) {
+  using capture::OpKind;
+  const OpKind kind = evidence.fault().kind;
+  if (kind != OpKind::kAdd && kind != OpKind::kUnknown && kind != OpKind::kOther) return;
+  for (const Source* addend : addends) {
+    const Fit fit = evidence.fit([&](size_t i, size_t c) { return addend->actual[i][c]; });
+    if (evidence.explains(fit) && fit.residual <= kOfMine * size_of_mine(evidence))
+      evidence.add(out, Proof::kModel, "missing-residual",
+                   "adding nothing to " + addend->input->tensor, fit);
+  }
+}
+
 // Where the sum is not known in full: golden without one of the inputs, or with it once more.
 void addend_causes(const Evidence& evidence, const std::vector<const Source*>& addends,
                    Candidates& out) {
@@ -272,7 +293,10 @@ void addend_causes(const Evidence& evidence, const std::vector<const Source*>& a
 
 void arithmetic_causes(const Evidence& evidence, Candidates& out) {
   const std::vector<const Source*> addends = addends_of(evidence);
-  if (!sum_causes(evidence, addends, out)) addend_causes(evidence, addends, out);
+  if (!sum_causes(evidence, addends, out)) {
+    addend_causes(evidence, addends, out);
+    copy_causes(evidence, addends, out);
+  }
   scale_causes(evidence, out);
   bias_causes(evidence, out);
   line_scale_causes(evidence, out);

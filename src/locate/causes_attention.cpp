@@ -14,12 +14,13 @@
 namespace ait::locate {
 namespace {
 
-constexpr size_t kSearchCost = 40'000'000;  // multiplications
-constexpr size_t kTrialCost = 30'000'000;
+constexpr size_t kSearchCost = 6'000'000;  // multiplications
+constexpr size_t kTrialCost = 16'000'000;
 constexpr size_t kMostInputs = 8;
 constexpr size_t kMostShift = 64;
-constexpr auto kHeadSizes =
-    std::to_array<size_t>({128, 64, 32, 16, 8, 256, 96, 80, 112, 192, 48, 24, 4});
+constexpr auto kHeadSizes = std::to_array<size_t>({128, 64, 32, 16, 96, 80, 256});  // the usual
+constexpr size_t kSmallestHead = 2;
+constexpr size_t kLargestHead = 512;
 constexpr auto kBases = std::to_array<double>({10000, 500000, 1000000});
 
 // A row and a head of the value, to be computed.
@@ -103,8 +104,12 @@ std::vector<size_t> Study::head_sizes(size_t width, size_t kv_width) const {
   if (cos_ != nullptr)
     for (const size_t size : {cos_->width(), 2 * cos_->width(), 4 * cos_->width()})
       if (common % size == 0) out.push_back(size);
-  for (const size_t size : kHeadSizes)
+  const auto keep = [&](size_t size) {
     if (common % size == 0 && std::ranges::find(out, size) == out.end()) out.push_back(size);
+  };
+  for (const size_t size : kHeadSizes) keep(size);
+  for (const size_t size : divisors(common))
+    if (size >= kSmallestHead && size <= kLargestHead) keep(size);
   if (out.empty()) out.push_back(common);
   return out;
 }
@@ -316,6 +321,12 @@ void Study::try_mistakes(Candidates& out) {
         [](AttentionModel& m) {
           m.turn = m.turn == Turn::kHalves ? Turn::kNeighbours : Turn::kHalves;
         });
+    add("rope-pairing",
+        "turning other pairs of elements, each element by the angle of its own column",
+        [](AttentionModel& m) {
+          m.turn = m.turn == Turn::kHalves ? Turn::kNeighbours : Turn::kHalves;
+          m.by_column = true;
+        });
     add("missing-rope", "leaving out the rotary embedding",
         [](AttentionModel& m) { m.turn = Turn::kNone; });
     add("missing-rope", "leaving out the rotary embedding of queries",
@@ -323,6 +334,15 @@ void Study::try_mistakes(Candidates& out) {
     add("missing-rope", "leaving out the rotary embedding of keys",
         [](AttentionModel& m) { m.turn_k = false; });
   }
+  // What a cache holds may have been turned rightly before.
+  if (model.k.table->all() > form_.tokens)
+    for (size_t k = 0, count = trials.size(); k < count; ++k) {
+      Trial trial = trials[k];
+      if (std::string_view(trial.name) == "scale" || !trial.model.turn_k) continue;
+      trial.model.earlier_turn = model.turn;
+      trial.what += ", from this token on";
+      trials.push_back(std::move(trial));
+    }
   add("masked-region",
       model.mask == Mask::kCausal ? "letting tokens see later ones" : "hiding later tokens",
       [](AttentionModel& m) { m.mask = m.mask == Mask::kCausal ? Mask::kNone : Mask::kCausal; });

@@ -340,35 +340,48 @@ void earlier_causes(const Evidence& evidence, Candidates& out) {
   }
 }
 
-// For each block of columns of my value the block of golden's that stands there.
-std::vector<size_t> matched_blocks(const Evidence& evidence, size_t size) {
+// For each block of columns of my value the block of golden's that stands there; nothing where most
+// of the error is left.
+std::optional<std::vector<size_t>> matched_blocks(const Evidence& evidence, size_t size) {
   constexpr size_t kRows = 8;
   constexpr size_t kOffsets = 8;
   const size_t blocks = evidence.columns() / size;
   const size_t rows = std::min(kRows, evidence.sample().size());
   const size_t offsets = std::min(kOffsets, size);
-  const auto value = [&](const Rows& of, size_t block, size_t k) {
-    const size_t i = k / offsets * evidence.sample().size() / rows;
-    return of[i][block * size + k % offsets * size / offsets];
+  const auto values = [&](const Rows& of) {  // some of each block, one block after the other
+    std::vector<double> out;
+    for (size_t block = 0; block < blocks; ++block)
+      for (size_t r = 0; r < rows; ++r)
+        for (size_t k = 0; k < offsets; ++k)
+          out.push_back(of[r * evidence.sample().size() / rows][block * size + k * size / offsets]);
+    return out;
+  };
+  const std::vector<double> mine = values(evidence.actual());
+  const std::vector<double> golden = values(evidence.golden());
+  const size_t each = rows * offsets;
+  const auto distance = [&](size_t block, size_t other, double bound) {
+    double sum = 0;
+    for (size_t k = 0; k < each && sum < bound; ++k) {
+      const double d = mine[block * each + k] - golden[other * each + k];
+      sum += d * d;
+    }
+    return sum;
   };
   std::vector<size_t> out(blocks);
+  double error = 0;
+  double left = 0;
   for (size_t block = 0; block < blocks; ++block) {
-    const auto distance = [&](size_t other) {
-      double sum = 0;
-      for (size_t k = 0; k < rows * offsets; ++k) {
-        const double d = value(evidence.actual(), block, k) - value(evidence.golden(), other, k);
-        sum += d * d;
-      }
-      return sum;
-    };
+    double least = distance(block, block, std::numeric_limits<double>::infinity());
+    error += least;
     out[block] = block;
-    double least = distance(block);
     for (size_t other = 0; other < blocks; ++other)
-      if (const double d = distance(other); d < least) {
+      if (const double d = distance(block, other, least); d < least) {
         least = d;
         out[block] = other;
       }
+    left += least;
   }
+  if (left > kHopeless * kHopeless * error) return std::nullopt;
   return out;
 }
 
@@ -409,7 +422,9 @@ void block_causes(const Evidence& evidence, Candidates& out) {
     if (blocks < 2) continue;
     if (blocks > kMostBlocks || size < kFewestBlockColumns) return;
     if (size * evidence.sample().size() < kBlockEvidence) return;
-    const std::vector<size_t> order = matched_blocks(evidence, size);
+    const auto matched = matched_blocks(evidence, size);
+    if (!matched) continue;
+    const std::vector<size_t>& order = *matched;
     const Fit fit = evidence.fit([&](size_t i, size_t c) {
       return evidence.golden()[i][order[c / size] * size + c % size];
     });

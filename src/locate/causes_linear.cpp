@@ -16,7 +16,7 @@
 namespace ait::locate {
 namespace {
 
-constexpr size_t kRows = 32;       // that are explained, and that they are mixed of
+constexpr size_t kRows = 24;       // that are explained, and that they are mixed of
 constexpr size_t kColumns = 1024;  // of the value
 constexpr size_t kFewestMixed = 3;
 constexpr size_t kShards = 8;
@@ -28,10 +28,14 @@ constexpr double kAboveChance = 5;
 
 using Vector = std::vector<double>;
 
+// With several sums at a time, since one would wait for itself.
 double dot(const double* a, const double* b, size_t count) {
-  double sum = 0;
-  for (size_t k = 0; k < count; ++k) sum += a[k] * b[k];
-  return sum;
+  std::array<double, 8> sums{};
+  const size_t whole = count / sums.size() * sums.size();
+  for (size_t k = 0; k < whole; k += sums.size())
+    for (size_t lane = 0; lane < sums.size(); ++lane) sums[lane] += a[k + lane] * b[k + lane];
+  for (size_t k = whole; k < count; ++k) sums[k - whole] += a[k] * b[k];
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 // Evenly spread numbers below `count`, at most `most` of them.
@@ -107,12 +111,13 @@ class Linear {
       }
   }
 
-  // What the weights make of the part of x that is a mixture of golden's rows.
-  Vector seen(const Vector& x) const {
+  // What the weights make of the part of x that is a mixture of golden's rows; x is 0 but for `count`
+  // elements from `first` on.
+  Vector seen(const double* x, size_t first, size_t count) const {
     const size_t n = mixed_.size();
     Vector factors(n);
     for (size_t i = 0; i < n; ++i) {
-      factors[i] = dot(mixed_[i].data(), x.data(), x.size());
+      factors[i] = dot(mixed_[i].data() + first, x + first, count);
       for (size_t k = 0; k < i; ++k) factors[i] -= lower_[i * n + k] * factors[k];
       factors[i] /= lower_[i * n + i];
     }
@@ -199,10 +204,7 @@ class Linear {
     for (size_t r = 0; r < explained_.size(); ++r) {
       const double* x = source_.actual[explained_[r]];
       for (size_t shard = 0; shard < shards; ++shard) {
-        Vector part(width);
-        std::copy_n(x + shard * size, size,
-                    part.begin() + static_cast<std::ptrdiff_t>(shard * size));
-        parts[r].push_back(seen(part));
+        parts[r].push_back(seen(x, shard * size, size));
         leave_out_golden(explained_[r], parts[r].back());
       }
       errors.push_back(error_of(explained_[r]));
@@ -242,7 +244,7 @@ class Linear {
       for (const size_t i : explained_) {
         Vector change = rounded(source_.actual[i]);
         for (size_t k = 0; k < change.size(); ++k) change[k] -= source_.actual[i][k];
-        match.add(seen(change), error_of(i));
+        match.add(seen(change.data(), 0, change.size()), error_of(i));
       }
       if (match.is_no_accident())
         report(match, "precision", fmt::format("rounding its input to {}", type), out);
@@ -355,10 +357,33 @@ bool rows_are_as_alike(const Evidence& evidence) {
   return product >= kAsAlike * std::sqrt(golden * mine);
 }
 
-// The input is right and the value is nothing like golden's, though as large: what it was multiplied
-// with is something else.
-void weight_causes(const Evidence& evidence, const Source& source, Candidates& out) {
-  constexpr double kUnlike = 0.4;
+// All that went into it is right.
+bool inputs_are_right(const CauseCase& fault) {
+  constexpr double kRight = 0.1;
+  constexpr size_t kElements = size_t{1} << 16;
+  std::vector<double> golden;
+  std::vector<double> actual;
+  for (const CauseInput& input : fault.inputs) {
+    if (!is_real(input.golden.dtype()) || !is_real(input.actual.dtype())) continue;
+    const size_t count = std::min(kElements, input.golden.elements());
+    metrics::read_elements(input.golden.view(), 0, count, golden);
+    metrics::read_elements(input.actual.view(), 0, count, actual);
+    double off = 0;
+    double norm = 0;
+    for (size_t k = 0; k < count; ++k) {
+      off += (actual[k] - golden[k]) * (actual[k] - golden[k]);
+      norm += golden[k] * golden[k];
+    }
+    if (!(off <= kRight * kRight * norm)) return false;
+  }
+  return !fault.inputs.empty();
+}
+
+// What went in is right, and the value is nothing like golden's though as large: what it was
+// multiplied with is something else.
+void weight_causes(const Evidence& evidence, bool is_of_experts, Candidates& out) {
+  constexpr double kUnlike = 0.6;
+  constexpr double kUnlikeOfExperts = 0.95;  // of which some are right
   constexpr double kLargest = 4;
   double product = 0;
   double golden = 0;
@@ -368,38 +393,46 @@ void weight_causes(const Evidence& evidence, const Source& source, Candidates& o
     golden += dot(evidence.golden()[i], evidence.golden()[i], evidence.columns());
     mine += dot(evidence.actual()[i], evidence.actual()[i], evidence.columns());
   }
-  if (evidence.region().confined() || !(golden > 0) || !(mine > 0)) return;
-  if (std::abs(product) > kUnlike * std::sqrt(golden * mine)) return;
+  if (evidence.region().columns_confined || !(golden > 0) || !(mine > 0)) return;
+  if (evidence.region().rows_confined && !is_of_experts) return;
+  const double unlike = is_of_experts ? kUnlikeOfExperts : kUnlike;
+  if (std::abs(product) > unlike * std::sqrt(golden * mine)) return;
   if (mine > kLargest * kLargest * golden || golden > kLargest * kLargest * mine) return;
-  double off = 0;
-  double norm = 0;
-  for (size_t k = 0; k < source.golden.values.size(); ++k) {
-    const double d = source.actual.values[k] - source.golden.values[k];
-    off += d * d;
-    norm += source.golden.values[k] * source.golden.values[k];
-  }
-  constexpr double kRightInput = 0.1;
-  if (!(norm > 0) || off > kRightInput * kRightInput * norm || !rows_are_as_alike(evidence)) return;
-  Candidate candidate;
-  candidate.proof = Proof::kGuess;
-  candidate.cause = {
-      "wrong-weights",
-      fmt::format(
-          "my is as large as golden and nothing like it (error {}), though its input is right: "
-          "it looks like the product with other weights",
-          short_number(evidence.error())),
-      evidence.error(), evidence.error()};
-  out.push_back(std::move(candidate));
+  if (!inputs_are_right(evidence.fault()) || !rows_are_as_alike(evidence)) return;
+  const auto add = [&](const char* name, const char* what) {
+    Candidate candidate;
+    candidate.proof = Proof::kGuess;
+    candidate.cause = {
+        name,
+        fmt::format("my is as large as golden and nothing like it (error {}), though "
+                    "its input is right: it looks like {}",
+                    short_number(evidence.error()), what),
+        evidence.error(), evidence.error()};
+    out.push_back(std::move(candidate));
+  };
+  const CauseCase& fault = evidence.fault();
+  if (type_has(fault, "act") || type_has(fault, "silu") || type_has(fault, "gelu"))
+    add("fused-order", "the activation of another projection, as where gate and up are exchanged");
+  add("wrong-weights", "the product with other weights");
 }
 
 }  // namespace
 
 void linear_causes(const Evidence& evidence, Candidates& out) {
-  if (evidence.fault().kind != capture::OpKind::kLinear || evidence.sources().empty()) return;
-  const Source& source = evidence.sources().back();
-  transposed_causes(evidence, source, out);
-  Linear(evidence, source).add(out);
-  weight_causes(evidence, source, out);
+  using capture::OpKind;
+  const CauseCase& fault = evidence.fault();
+  if (fault.kind == OpKind::kLinear && !evidence.sources().empty()) {
+    const Source& source = evidence.sources().back();
+    transposed_causes(evidence, source, out);
+    Linear(evidence, source).add(out);
+  }
+  // Experts multiply, too: their input says which.
+  const bool is_of_experts = std::ranges::any_of(fault.inputs, [](const CauseInput& input) {
+    return info(input.golden.dtype()).kind == DTypeKind::kInteger;
+  });
+  const bool may_be = fault.kind == OpKind::kUnknown || fault.kind == OpKind::kActivation;
+  if (fault.kind == OpKind::kLinear || (is_of_experts && may_be))
+    weight_causes(evidence, is_of_experts, out);
 }
 
 }  // namespace ait::locate

@@ -160,21 +160,25 @@ class Norm {
     return evidence_.golden()[i][c] * variant[i][c] / sound;
   }
 
-  Fit fit(const NormModel& model, const Rows& variant) const {
-    const Fit sound =
-        evidence_.fit([&](size_t i, size_t c) { return predicted(model, model.actual, i, c); });
-    const Fit wrong =
-        evidence_.fit([&](size_t i, size_t c) { return predicted(model, variant, i, c); });
-    return {sound.residual, wrong.residual};
+  // How well the norm gives my value with each row multiplied by a factor.
+  template <typename Factor>
+  double residual(const NormModel& model, const Rows& variant, Factor factor) const {
+    return evidence_
+        .fit([&](size_t i, size_t c) {
+          const double bias = model.affine.bias.empty() ? 0 : model.affine.bias[c];
+          return (predicted(model, variant, i, c) - bias) * factor(i) + bias;
+        })
+        .residual;
   }
 
   void offer(const NormModel& model, const Rows& variant, const char* name, const std::string& what,
              Candidates& out) const {
-    const Fit found = fit(model, variant);
+    const Fit found{sound_, residual(model, variant, [](size_t) { return 1.0; })};
     if (evidence_.explains(found)) evidence_.add(out, Proof::kModel, name, what, found);
   }
 
-  void try_mistakes(const NormModel& model, Candidates& out) const {
+  void try_mistakes(const NormModel& model, Candidates& out) {
+    sound_ = residual(model, model.actual, [](size_t) { return 1.0; });
     const size_t columns = source_.actual.columns;
     offer(model, normed(source_.actual, !model.centred, model.epsilon, columns),
           "layernorm-vs-rmsnorm",
@@ -234,11 +238,8 @@ class Norm {
     Fit best{0, std::numeric_limits<double>::infinity()};
     std::string what;
     const auto offer_factor = [&](auto factor, const std::string& its_what) {
-      Rows variant = model.actual;
-      for (size_t i = 0; i < rows; ++i)
-        for (size_t c = 0; c < variant.columns; ++c)
-          variant.values[i * variant.columns + c] *= factor(spreads[i]);
-      const Fit found = fit(model, variant);
+      const Fit found{sound_,
+                      residual(model, model.actual, [&](size_t i) { return factor(spreads[i]); })};
       if (!evidence_.explains(found) || found.residual >= best.residual) return;
       best = found;
       what = its_what;
@@ -284,6 +285,7 @@ class Norm {
   const Source& source_;
   // Rows of golden from everywhere, hit or not, for the weight.
   std::vector<size_t> rows_;
+  double sound_ = 0;  // how far my value is from the norm of my input
   Rows x_;
   Rows y_;
 };

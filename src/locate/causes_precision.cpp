@@ -39,6 +39,24 @@ void add_sentence(Candidates& out, Proof proof, const char* name, std::string te
   out.push_back(std::move(candidate));
 }
 
+// What a rounding makes of golden's value, where the two runs were a little apart before it: next to
+// a tie it may go either way, as my value tells.
+template <typename Round>
+double rounded_like(double golden, double mine, double apart, Round round) {
+  const double low = round(golden - apart);
+  const double high = round(golden + apart);
+  return std::abs(mine - low) < std::abs(mine - high) ? low : high;
+}
+
+// How far apart two sound values are, in absolute terms.
+double usually_apart(const Evidence& evidence) {
+  constexpr double kSeveral = 2;
+  double square = 0;
+  for (const double value : evidence.golden().values) square += value * value;
+  const auto count = static_cast<double>(std::max<size_t>(evidence.golden().values.size(), 1));
+  return kSeveral * evidence.noise() * std::sqrt(square / count);
+}
+
 void overflow_causes(const Evidence& evidence, Candidates& out) {
   const CauseCase& fault = evidence.fault();
   const metrics::Statistics mine = metrics::statistics(fault.actual.view());
@@ -127,7 +145,8 @@ void flush_causes(const Evidence& evidence, Candidates& out) {
         smallest_kept = std::min(smallest_kept, m);
       }
     }
-  if (flushed < kFewest || largest_flushed > 2 * smallest_kept) return;
+  if (flushed < kFewest || !std::isfinite(smallest_kept) || largest_flushed > 2 * smallest_kept)
+    return;
   const Fit fit = evidence.fit([&](size_t i, size_t c) {
     const double g = evidence.golden()[i][c];
     // Next to the limit either may have happened.
@@ -185,12 +204,15 @@ void quantised_causes(const Evidence& evidence, Candidates& out) {
     if (group < columns && columns % group == 0) grains.push_back({"each group of columns", group});
   const metrics::Statistics all = metrics::statistics(evidence.fault().golden.view());
   const double largest = std::max(std::abs(all.minimum), std::abs(all.maximum));
+  const double apart = usually_apart(evidence);
   for (const double levels : {127.0, 7.0}) {
     const char* type = levels > 100 ? "int8" : "int4";
     const auto offer = [&](const std::string& what, auto scale_at) {
       const Fit fit = evidence.fit([&](size_t i, size_t c) {
         const double scale = scale_at(i, c) / levels;
-        return scale > 0 ? std::nearbyint(evidence.golden()[i][c] / scale) * scale : 0;
+        if (!(scale > 0)) return 0.0;
+        return rounded_like(evidence.golden()[i][c], evidence.actual()[i][c], apart,
+                            [&](double value) { return std::nearbyint(value / scale) * scale; });
       });
       if (evidence.explains(fit))
         evidence.add(out, Proof::kRelation, "precision",
@@ -219,8 +241,11 @@ void cast_causes(const Evidence& evidence, Candidates& out) {
   for (const DType type : kNarrowTypes) {
     if (rounding_unit(type) <= rounding_unit(evidence.fault().actual.dtype())) continue;
     const golden::Rounder rounder(type);
-    const Fit fit =
-        evidence.fit([&](size_t i, size_t c) { return rounder.round(evidence.golden()[i][c]); });
+    const double apart = usually_apart(evidence);
+    const Fit fit = evidence.fit([&](size_t i, size_t c) {
+      return rounded_like(evidence.golden()[i][c], evidence.actual()[i][c], apart,
+                          [&](double value) { return rounder.round(value); });
+    });
     if (evidence.explains(fit))
       evidence.add(out, Proof::kRelation, "precision", fmt::format("rounding it to {}", name(type)),
                    fit);
@@ -230,9 +255,9 @@ void cast_causes(const Evidence& evidence, Candidates& out) {
 // Whether the error is like that of roundings: as large in all rows, as often up as down, the same
 // neither in all rows nor in proportion to golden.
 bool looks_like_rounding(const Evidence& evidence) {
-  constexpr double kLargest = 0.2;
+  constexpr double kLargest = 0.1;
   constexpr double kAboveNoise = 2;
-  constexpr size_t kFewest = 256;
+  constexpr size_t kFewest = 48;
   constexpr double kCorrelated = 0.1;
   constexpr double kWorstRow = 3;
   constexpr double kHeavyTail = 10;  // 3 is that of a normal distribution, 5.4 of single roundings
@@ -289,8 +314,7 @@ void rounding_causes(const Evidence& evidence, Candidates& out) {
                                                 {"bfloat16", kOfUnit * 0x1p-8},
                                                 {"int8", 0.01},
                                                 {"float8_e4m3fn", kOfUnit * 0x1p-4},
-                                                {"float8_e5m2", kOfUnit * 0x1p-3},
-                                                {"int4", 0.15}});
+                                                {"float8_e5m2", kOfUnit * 0x1p-3}});
   const double error = evidence.error();
   const Usual& nearest = *std::ranges::min_element(
       kUsual, {}, [&](const Usual& usual) { return std::abs(std::log(error / usual.error)); });

@@ -13,7 +13,13 @@ namespace {
 constexpr size_t kLargestHead = 256;
 constexpr size_t kSmallestHead = 4;
 constexpr size_t kMostExperts = 512;
-constexpr size_t kMostChosen = 8;      // experts for a token
+constexpr size_t kMostChosen = 8;  // experts for a token
+constexpr size_t kFewestRows = 4;
+// As in evidence.cpp: what is hit, and how quiet the rest has to be.
+constexpr double kHitAboveNoise = 4;
+constexpr double kHitOfWorst = 0.125;
+constexpr double kQuietAboveNoise = 2;
+constexpr double kQuietOfChosen = 0.25;
 constexpr size_t kMostExchanged = 64;  // experts of which all pairs are tried
 
 void add_place(const Evidence& evidence, Candidates& out, const char* name,
@@ -54,45 +60,86 @@ std::vector<std::vector<size_t>> choices(const Evidence& evidence, const CauseIn
   return out;
 }
 
-// The rows that are hit are those that choose one expert, or one of two that were exchanged.
-std::optional<std::string> experts_of(const Evidence& evidence) {
+// Errors of the rows that choose one of these experts, and of the others.
+struct Split {
+  double chosen = 0;  // root mean square
+  double others = 0;
+  size_t rows = 0;  // that choose
+  size_t hit = 0;   // those of them that are hit
+  bool fits = false;
+};
+
+Split split_by(const Evidence& evidence, const std::vector<std::vector<size_t>>& choices, size_t a,
+               size_t b) {
   const Region& region = evidence.region();
+  const double worst = *std::ranges::max_element(region.row_errors);
+  const double bar = std::max(kHitAboveNoise * evidence.noise(), kHitOfWorst * worst);
+  Split out;
+  size_t missed = 0;
+  for (size_t k = 0; k < choices.size(); ++k) {
+    const double error = region.row_errors[k];
+    const bool chooses = std::ranges::find(choices[k], a) != choices[k].end() ||
+                         std::ranges::find(choices[k], b) != choices[k].end();
+    (chooses ? out.chosen : out.others) += error * error;
+    out.rows += chooses ? 1 : 0;
+    out.hit += chooses && error > bar ? 1 : 0;
+    missed += !chooses && error > bar ? 1 : 0;
+  }
+  const size_t rest = choices.size() - out.rows;
+  if (out.rows == 0 || rest == 0) return out;
+  out.chosen = std::sqrt(out.chosen / static_cast<double>(out.rows));
+  out.others = std::sqrt(out.others / static_cast<double>(rest));
+  out.fits =
+      missed == 0 && out.hit * 2 >= out.rows &&
+      out.others <= std::max(kQuietAboveNoise * evidence.noise(), kQuietOfChosen * out.chosen);
+  return out;
+}
+
+// The rows that are hit are those that choose one expert, or one of two that were exchanged.
+void expert_places(const Evidence& evidence, Candidates& out) {
+  const Region& region = evidence.region();
+  if (region.seen.size() < kFewestRows) return;
   for (const CauseInput& input : evidence.fault().inputs) {
     if (!is_real(input.golden.dtype())) continue;
     const size_t columns = input.golden.elements() / evidence.row_count();
     if (columns == 0 || columns * evidence.row_count() != input.golden.elements()) continue;
     if (columns > kMostExperts || columns >= evidence.columns()) continue;
     const bool are_names = info(input.golden.dtype()).kind == DTypeKind::kInteger;
-    if (!are_names && columns < 3) continue;
-    for (size_t chosen = 1; chosen <= (are_names ? 1 : std::min(kMostChosen, columns - 1));
-         ++chosen) {
+    const bool are_scores = input.tensor.find("gate") != std::string::npos ||
+                            input.tensor.find("router") != std::string::npos;
+    if (!are_names && (!are_scores || columns < 3)) continue;
+    const size_t most = are_names ? 1 : std::min(kMostChosen, columns - 1);
+    for (size_t chosen = 1; chosen <= most; ++chosen) {
       const auto of_rows = choices(evidence, input, chosen);
       size_t experts = 0;
       for (const auto& row : of_rows)
         for (const size_t expert : row) experts = std::max(experts, expert + 1);
-      const auto are_hit = [&](size_t a, size_t b) {
-        size_t hits = 0;
-        for (size_t k = 0; k < of_rows.size(); ++k) {
-          const bool is_chosen =
-              std::ranges::any_of(of_rows[k], [&](size_t e) { return e == a || e == b; });
-          const bool is_hit = std::ranges::binary_search(region.rows, region.seen[k]);
-          if (is_chosen != is_hit) return false;
-          hits += is_hit ? 1 : 0;
-        }
-        return hits > 0;
+      Split best;
+      std::string which;
+      const auto offer = [&](size_t a, size_t b) {
+        const Split split = split_by(evidence, of_rows, a, b);
+        // Scores of one row tell nothing: some expert is always its own.
+        if (!split.fits || (!are_names && split.hit < 2)) return;
+        // The expert of which most rows are hit.
+        if (best.fits && split.hit * best.rows <= best.hit * split.rows) return;
+        best = split;
+        which = a == b ? fmt::format("expert {}", a) : fmt::format("experts {} and {}", a, b);
       };
-      for (size_t a = 0; a < experts; ++a)
-        if (are_hit(a, a))
-          return fmt::format("what expert {} gives to its {} rows", a, region.rows.size());
-      if (experts > kMostExchanged || region.rows.size() < 3) continue;
-      for (size_t a = 0; a < experts; ++a)
-        for (size_t b = a + 1; b < experts; ++b)
-          if (are_hit(a, b))
-            return fmt::format("what experts {} and {} give to their {} rows", a, b,
-                               region.rows.size());
+      for (size_t a = 0; a < experts; ++a) offer(a, a);
+      for (size_t a = 0; !best.fits && experts <= kMostExchanged && a < experts; ++a)
+        for (size_t b = a + 1; b < experts; ++b) offer(a, b);
+      if (!best.fits) continue;
+      Candidate candidate;
+      candidate.proof = Proof::kPlace;
+      candidate.cause = {
+          "one-expert",
+          fmt::format("only what {} gives to {} rows is hit (error {}, {} in other rows)", which,
+                      best.rows, short_number(best.chosen), short_number(best.others)),
+          best.chosen, best.others};
+      out.push_back(std::move(candidate));
+      return;
     }
   }
-  return std::nullopt;
 }
 
 // All rows that are hit have the same index in one of the leading axes, and all such rows are hit.
@@ -116,7 +163,6 @@ std::optional<std::pair<size_t, size_t>> common_index(const Evidence& evidence) 
 void row_places(const Evidence& evidence, Candidates& out) {
   const std::vector<size_t>& rows = evidence.region().rows;
   const size_t rank = evidence.fault().golden.shape().size();
-  if (const auto experts = experts_of(evidence)) add_place(evidence, out, "one-expert", *experts);
   if (rows.size() == 1) return add_place(evidence, out, "one-row", fmt::format("row {}", rows[0]));
   if (const auto found = common_index(evidence); found && rank >= 3) {
     const auto [axis, index] = *found;
@@ -182,7 +228,10 @@ void column_places(const Evidence& evidence, Candidates& out) {
 }  // namespace
 
 void region_causes(const Evidence& evidence, Candidates& out) {
+  const bool is_one_row = evidence.region().rows_confined && evidence.region().rows.size() == 1;
+  if (!is_one_row) expert_places(evidence, out);
   if (evidence.region().rows_confined) row_places(evidence, out);
+  if (is_one_row) expert_places(evidence, out);
   if (evidence.region().columns_confined) column_places(evidence, out);
 }
 

@@ -16,7 +16,7 @@ using Complex = std::complex<double>;
 
 constexpr size_t kTokens = 24;  // that are looked at
 constexpr size_t kLargestHead = 512;
-constexpr size_t kFewestTurned = 6;  // pairs that are turned alike, to fit an angle to
+constexpr size_t kFewestTurned = 2;  // pairs that are turned alike, to fit an angle to
 constexpr int kMostShift = 64;
 
 // Tokens of a value on one side.
@@ -61,7 +61,7 @@ class Study {
     angles_ = angle_tables(tables, form_.tokens);
     for (const auto& table : tables_)
       if (table->width() == value_->width() && try_input(*table, out)) return;
-    try_fixed_angles(out);
+    if (evidence_.fault().kind != capture::OpKind::kUnknown) try_fixed_angles(out);
   }
 
  private:
@@ -155,6 +155,26 @@ class Study {
     return out;
   }
 
+  // The same where each element takes the angle at its own column of the tables.
+  Table turned_by_column(const Table& input, const Heads& heads,
+                         const std::vector<std::vector<Complex>>& rotors) const {
+    const bool in_turn = angles_ && angles_->step == 2;
+    const auto angle = [&](size_t t, size_t column) {
+      return rotors[t][in_turn ? column / 2 : column % heads.pairs()];
+    };
+    Table out = input;
+    for (size_t t = 0; t < out.size(); ++t)
+      for (size_t h = 0; h < out[t].size() / heads.size; ++h)
+        for (size_t j = 0; j < heads.pairs(); ++j) {
+          const Complex x = pair_at(input[t], heads, h, j);
+          const size_t first = heads.first(h, j);
+          const size_t second = heads.second(h, j);
+          out[t][first] = (x * angle(t, first % heads.size)).real();
+          out[t][second] = (x * angle(t, second % heads.size)).imag();
+        }
+    return out;
+  }
+
   // |value - prediction| over golden's norm.
   double residual(const Table& value, const Table& predicted) const {
     double left = 0;
@@ -205,6 +225,9 @@ bool Study::try_input(const TokenTable& input, Candidates& out) {
               ? "turning neighbouring elements of heads instead of elements half a head apart"
               : "turning elements half a head apart instead of neighbouring ones",
           turned(mine, other, rotors));
+    offer("rope-pairing",
+          "turning other pairs of elements, each element by the angle of its own column",
+          turned_by_column(mine, other, rotors));
     offer("missing-rope", "leaving out the rotary embedding", mine);
     auto back = rotors;
     for (auto& row : back)
@@ -264,6 +287,45 @@ void Study::try_fixed_angles(Candidates& out) {
   }
 }
 
+// A table of cosines or sines by the usual formula, whose rows are those of other positions.
+void table_causes(const Evidence& evidence, Candidates& out) {
+  const size_t columns = evidence.columns();
+  const Shape& shape = evidence.fault().golden.shape();
+  if (columns < 4 || columns > kLargestHead || columns % 2 != 0 || shape.size() < 2) return;
+  const auto tokens = static_cast<size_t>(shape[shape.size() - 2]);
+  size_t earlier = 0;
+  for (const Tensor& then : evidence.fault().golden_earlier) earlier += then.elements() / columns;
+  const size_t sequences = std::max<size_t>(1, evidence.row_count() / std::max<size_t>(tokens, 1));
+  earlier /= sequences;
+  for (const double base : {10000.0, 500000.0, 1000000.0})
+    for (const size_t pairs : {columns / 2, columns})
+      for (const bool in_turn : {false, true})
+        for (const bool is_cos : {true, false}) {
+          if (in_turn && pairs == columns) continue;
+          const auto at = [&](size_t i, size_t c, int64_t shift) {
+            const size_t j = in_turn ? c / 2 : c % pairs;
+            const double frequency =
+                std::pow(base, -static_cast<double>(j) / static_cast<double>(pairs));
+            const double position = static_cast<double>(
+                static_cast<int64_t>(earlier + evidence.sample()[i] % tokens) + shift);
+            return is_cos ? std::cos(position * frequency) : std::sin(position * frequency);
+          };
+          if (!evidence.is_model(
+                  evidence.model_error([&](size_t i, size_t c) { return at(i, c, 0); })))
+            continue;
+          for (int n = 1; n <= kMostShift; ++n)
+            for (const int64_t shift : {n, -n}) {
+              const Fit fit = evidence.fit([&](size_t i, size_t c) { return at(i, c, shift); });
+              if (evidence.explains(fit))
+                return evidence.add(out, Proof::kModel, "position",
+                                    fmt::format("taking positions that are {} too {}", n,
+                                                shift > 0 ? "large" : "small"),
+                                    fit);
+            }
+          return;
+        }
+}
+
 }  // namespace
 
 void rotary_causes(const Evidence& evidence, Candidates& out) {
@@ -273,6 +335,8 @@ void rotary_causes(const Evidence& evidence, Candidates& out) {
       !type_has(evidence.fault(), "rotary"))
     return;
   const size_t before = out.size();
+  if (kind != OpKind::kUnknown) table_causes(evidence, out);
+  if (out.size() > before) return;
   for (const TokenForm& form : forms_of(evidence.fault().golden.shape())) {
     if (form.tokens == 0 || form.sequences == 0) continue;
     Study(evidence, form).add(out);

@@ -98,7 +98,7 @@ std::string stretch_text(std::string_view one, std::string_view many,
 }  // namespace
 
 double rounding_unit(DType dtype) {
-  constexpr double kFloat32Sums = 0x1p-20;
+  constexpr double kFloat32Sums = 0x1p-23;
   switch (dtype) {
     case DType::kFloat16:
       return 0x1p-11;
@@ -189,7 +189,7 @@ void Evidence::look_at_rows() {
     if (wanted && !padded) seen.push_back(row);
   }
   std::vector<double> norms;
-  std::vector<double> errors;
+  std::vector<double>& errors = region_.row_errors;
   std::vector<double> golden;
   std::vector<double> actual;
   for (const size_t row : seen) {

@@ -52,7 +52,8 @@ struct Candidate {
 
 // Which part of the value is wrong, where the rest of it is sound.
 struct Region {
-  std::vector<size_t> seen;  // rows that were looked at, ascending
+  std::vector<size_t> seen;        // rows that were looked at, ascending
+  std::vector<double> row_errors;  // of these
   bool rows_confined = false;
   std::vector<size_t> rows;  // those of them that are hit; all where not confined
   bool columns_confined = false;
@@ -124,24 +125,42 @@ class Evidence {
   static constexpr double kFalls = 0.5;
   static constexpr double kFallsFar = 0.125;
   static constexpr double kAboveNoise = 3;
+  static constexpr size_t kFirstElements = 4096;
+  static constexpr double kHopeless = 0.5;  // of the sum of squares
 
-  template <typename Prediction>
-  Fit fit_of(const Rows& target, const Rows& base, Prediction prediction) const {
+  struct Sums {
     double error = 0;
     double left = 0;
     double norm = 0;
+  };
+  template <typename Prediction>
+  Sums sums_of(const Rows& target, const Rows& base, size_t step, Prediction& prediction) const {
+    Sums sums;
     for (size_t i = 0; i < sample_.size(); ++i)
-      for (const size_t c : region_.columns) {
+      for (size_t k = i % step; k < region_.columns.size(); k += step) {
+        const size_t c = region_.columns[k];
         const double predicted = prediction(i, c);
         if (std::isnan(predicted)) continue;
         const double g = base[i][c];
         const double m = target[i][c];
-        error += (m - g) * (m - g);
-        left += (m - predicted) * (m - predicted);
-        norm += g * g;
+        sums.error += (m - g) * (m - g);
+        sums.left += (m - predicted) * (m - predicted);
+        sums.norm += g * g;
       }
-    if (norm <= 0) return {0, 1};
-    return {std::sqrt(error / norm), std::sqrt(left / norm)};
+    return sums;
+  }
+
+  // Most predictions are far off, which some elements of each row tell.
+  template <typename Prediction>
+  Fit fit_of(const Rows& target, const Rows& base, Prediction prediction) const {
+    const size_t step = sample_.size() * region_.columns.size() / kFirstElements;
+    Sums sums;
+    if (step > 1) sums = sums_of(target, base, step, prediction);
+    const bool is_hopeless =
+        step > 1 && sums.left > kHopeless * std::max(sums.error, kHopeless * sums.norm);
+    if (!is_hopeless) sums = sums_of(target, base, 1, prediction);
+    if (sums.norm <= 0) return {0, 1};
+    return {std::sqrt(sums.error / sums.norm), std::sqrt(sums.left / sums.norm)};
   }
 
   void look_at_rows();
