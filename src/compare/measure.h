@@ -30,8 +30,8 @@ enum class MetricCompat : uint8_t {
 
 struct Options {
   MetricCompat compat = MetricCompat::kOwn;
-  bool rows = false;     // also the worst row and the divergence row by row
-  size_t threads = 0;    // 0: all cores
+  bool rows = false;   // also the worst row and the divergence row by row
+  size_t threads = 0;  // 0: all cores
   // When it becomes true, what is not yet measured is left out.
   const std::atomic<bool>* stop = nullptr;
   bool profile = false;  // also where in each tensor the error is
