@@ -109,7 +109,7 @@ struct RowFinding {
 // more than 256 that of 256, spread evenly. The worst row is that of all rows.
 struct ErrorProfile {
   double error = 0;      // |m - g| over |g| of all rows that count
-  size_t rows = 0;       // that count; the rest stays 0 where none does
+  size_t rows = 0;       // that count; where none does, all errors are 0
   size_t worst_row = 0;  // counted with padding; the first of those that are as bad, to a millionth
   double worst_row_error = 0;
   double usual_row_error = 0;
