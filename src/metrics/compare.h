@@ -60,7 +60,8 @@ struct Request {
   bool kl = true;
   bool rows = false;  // also the worst row and KL row by row; a row is the last dimension of golden
   bool profile = false;  // also where in the tensor the error is
-  // One flag for each row of golden: it does not count in the profile. Null, or another number: all do.
+  // One flag for each row of golden: it does not count in the profile. Null, or another number: all
+  // do.
   const std::vector<bool>* padding = nullptr;
   // Elements whose relative error is below thresholds[k] are counted in Comparison::passes[k].
   std::array<double, kMaxThresholds> thresholds{};
@@ -98,17 +99,17 @@ struct RowFinding {
 };
 
 // How the error is spread over a tensor, so that damage to a part of it is seen. A row is the last
-// dimension of golden, a column the same place in all rows. Rows of padding do not count, nor do those
-// without a position that is finite on both sides, which all sums are over.
+// dimension of golden, a column the same place in all rows. Rows of padding do not count, nor do
+// those without a position that is finite on both sides, which all sums are over.
 //
-// The error of a row is |m - g| over |g| of that row, or over a tenth of the usual |g| of a row where
-// that is more; of a column over |g| of that column, or over the usual |g| of a column where that is
-// more. It is infinite where all of golden is 0 and m is not. What is usual is the lower median, good
-// to a thousandth: of |g| that of the rows or columns that are not all zero, and of more than 256 that
-// of 256, spread evenly. The worst row is that of all rows.
+// The error of a row is |m - g| over |g| of that row, or over a tenth of the usual |g| of a row
+// where that is more; of a column over |g| of that column, or over the usual |g| of a column where
+// that is more. It is infinite where all of golden is 0 and m is not. What is usual is the lower
+// median, good to a thousandth: of |g| that of the rows or columns that are not all zero, and of
+// more than 256 that of 256, spread evenly. The worst row is that of all rows.
 struct ErrorProfile {
   double error = 0;      // |m - g| over |g| of all rows that count
-  size_t rows = 0;       // that count; the rest stays 0 where none does
+  size_t rows = 0;       // that count; where none does, all errors are 0
   size_t worst_row = 0;  // counted with padding; the first of those that are as bad, to a millionth
   double worst_row_error = 0;
   double usual_row_error = 0;
@@ -117,7 +118,7 @@ struct ErrorProfile {
   size_t worst_column = 0;
   double worst_column_error = 0;
   double usual_column_error = 0;
-  // Also of complex numbers and packed types, by their parts; bool and packed types do not saturate.
+  // Of the parts of complex numbers; bool and packed types do not saturate.
   size_t saturated = 0;  // values of mine that are the end of their type's range, or infinite
   size_t flushed = 0;    // values of mine that are 0 where golden's are not, both finite
 

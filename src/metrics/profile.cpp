@@ -15,8 +15,8 @@ constexpr size_t kKeptRows = size_t{1} << 18;
 // An error is taken of at least this part of what is usual, squared: a tenth.
 constexpr double kRowFloor = 0.01;
 constexpr double kColumnFloor = 1;
-// A channel that is damaged is damaged in all rows, so that some tell: a quarter of them within these
-// bounds, which is a small part of the work, and fewer where rows are long.
+// A channel that is damaged is damaged in all rows, so that some tell: a quarter of them within
+// these bounds, which is a small part of the work, and fewer where rows are long.
 constexpr size_t kLeastColumnRows = 32;
 constexpr size_t kMostColumnRows = 128;
 constexpr size_t kColumnElements = size_t{1} << 20;
@@ -236,8 +236,8 @@ void Profiler::add_block(const void* g, const void* m, size_t first, size_t coun
 
 // From `first` on, up to padding or `end`.
 size_t Profiler::rows_that_count(size_t first, size_t end) const {
-  size_t row = first + 1;
   if (padding_ == nullptr) return end - first;
+  size_t row = first + 1;
   while (row < end && !is_padding(row)) ++row;
   return row - first;
 }

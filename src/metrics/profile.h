@@ -67,8 +67,8 @@ class Profiler {
   void start(const Scales& scales);
   // Before a block is measured: what pair_block_f32 is to cut.
   void set_cuts(size_t first, PairBuffers& buffers) const;
-  // Once it was measured; `widened`: by way of doubles, which still lie in the buffers. Thread-safe for
-  // different chunks.
+  // Once it was measured; `widened`: by way of doubles, which still lie in the buffers. Thread-safe
+  // for different chunks.
   void add_block(const void* g, const void* m, size_t first, size_t count, size_t chunk_begin,
                  const PairBlock& block, bool widened, PairBuffers& buffers, Part& part);
   // `chunks` are all of them, in order.

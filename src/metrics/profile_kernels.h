@@ -36,8 +36,8 @@ struct Doubles {
   }
 };
 
-// The sums of `rows` rows that follow each other, as of RowSum; at most a block at a time. f32: types
-// with has_fast_kernel(), all values finite. f64: `flushed` grows as by count_flushed.
+// The sums of `rows` rows that follow each other, as of RowSum; at most a block at a time. f32:
+// types with has_fast_kernel(), all values finite. f64: `flushed` grows as by count_flushed.
 void row_sums_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
                   size_t rows, size_t row_elements, double* dd, double* gg);
 void row_sums_f64(const Doubles& values, size_t rows, size_t row_elements, const Scales& scales,
@@ -48,8 +48,8 @@ size_t count_flushed(DType golden_type, const void* golden, DType actual_type, c
                      size_t elements);
 
 // Adds the squares of at most kStripColumns columns of some rows to dd and gg, which have kStripRoom
-// more places; `golden` and `actual` say where these columns begin in each row. f32: as above, of no more than 128 rows, values
-// and differences up to kMaxColumnValue; what is below 2^-120 is lost.
+// more places; `golden` and `actual` say where these columns begin in each row. f32: as above, of no
+// more than 128 rows, values and differences up to kMaxColumnValue; what is below 2^-120 is lost.
 inline constexpr size_t kStripColumns = 1024;
 inline constexpr size_t kStripRoom = 64;
 inline constexpr double kMaxColumnValue = 0x1p50;
@@ -96,8 +96,8 @@ struct Spread {
   double usual = 0;         // the median error
 };
 
-// Medians are the lower ones, right to 5e-4, and of more than kMedianSample values those of as many,
-// spread evenly.
+// Medians are the lower ones, right to 5e-4, and of more than kMedianSample values those of as
+// many, spread evenly.
 inline constexpr size_t kMedianSample = 256;
 Spread spread_of(const double* dd, const double* gg, size_t count, double floor_share);
 

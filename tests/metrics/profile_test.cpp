@@ -387,6 +387,10 @@ TEST(ProfileOfATensor, RowsOfZerosAreMeasuredByTheOthers) {
   EXPECT_TRUE(std::isinf(none.worst_row_error));
   EXPECT_EQ(none.worst_row, 0u);
   EXPECT_EQ(none.usual_row_error, 0);
+  const ErrorProfile all =
+      profile_of(zeros, make(DType::kFloat32, std::vector<double>(20 * 16, 1), {20, 16}));
+  EXPECT_TRUE(std::isinf(all.usual_row_error)) << all.usual_row_error;
+  EXPECT_TRUE(std::isinf(all.usual_column_error)) << all.usual_column_error;
 }
 
 TEST(ProfileOfATensor, IsGivenOnlyWhereAskedForAndWhereSomethingDiffers) {
