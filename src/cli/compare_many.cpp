@@ -54,6 +54,7 @@ Result<locate::NoiseRun> measure_noise(const CompareOptions& options) {
                            progress.advance(++rows, bytes);
                          });
   if (stop.requested()) return fail(Error(ErrorCode::kInterrupted) << "stopped");
+  noise.settle();
   if (noise.is_empty())
     return fail(Error(ErrorCode::kUsage, options.noise)
                 << "--noise has no tensor that golden has, too; give a run of the same model");

@@ -80,6 +80,7 @@ Result<locate::NoiseRun> read_noise(const std::string& path) {
   if (!store) return fail(store.error());
   auto read = each_row(*store, [&](const compare::Row& row) { noise.add(row); });
   if (!read) return fail(read.error());
+  noise.settle();
   return noise;
 }
 

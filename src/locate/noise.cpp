@@ -42,6 +42,10 @@ constexpr double kAbovePeers = 1.5;
 
 constexpr double kFewElements = 64;
 
+// The root mean square of a rounding, in units; and which part of a noise run's errors is smallest.
+constexpr double kUsualRounding = 0.42;
+constexpr size_t kLowest = 20;
+
 // What is left of the floor where both runs compute in the same way.
 constexpr double kExactFloor = 1.0 / 3;
 
@@ -328,11 +332,25 @@ void NoiseRun::add(const compare::Row& row) {
   for (size_t k = 0; k < kMeasures; ++k) any.errors[k] = std::max(any.errors[k], value.errors[k]);
 }
 
+// A run that was perturbed by more than its own types round is off by that everywhere.
+void NoiseRun::settle() {
+  std::vector<double> errors;
+  for (const auto& [key, measured] : errors_)
+    if (measured.errors[kWhole] > 0) errors.push_back(measured.errors[kWhole]);
+  if (errors.empty()) return;
+  const auto low = errors.begin() + static_cast<ptrdiff_t>(errors.size() / kLowest);
+  std::nth_element(errors.begin(), low, errors.end());
+  perturbed_ = *low / kUsualRounding;
+}
+
 std::optional<NoiseRun::Measured> NoiseRun::of(const compare::Row& row) const {
   const uint64_t golden = golden_key(row);
   auto found = errors_.find(own_key(golden, row));
   if (found == errors_.end()) found = errors_.find(golden);
-  return found == errors_.end() ? std::nullopt : std::optional(found->second);
+  if (found == errors_.end()) return std::nullopt;
+  Measured out = found->second;
+  out.unit = std::max(out.unit, perturbed_);
+  return out;
 }
 
 double Expected::excess(const Errors& measured, size_t* measure) const {

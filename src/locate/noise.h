@@ -24,6 +24,8 @@ namespace ait::locate {
 class NoiseRun {
  public:
   void add(const compare::Row& row);
+  // After the last row.
+  void settle();
   bool is_empty() const { return errors_.empty(); }
   size_t size() const { return errors_.size(); }
 
@@ -36,6 +38,7 @@ class NoiseRun {
 
  private:
   std::unordered_map<uint64_t, Measured> errors_;  // by golden's files and columns
+  double perturbed_ = 0;  // the rounding unit that its smallest errors are of
 };
 
 // Where an expectation comes from.
