@@ -82,6 +82,15 @@ def attention_scale(setup: Setup) -> Fault:
     return on_attention(setup, {"scale", "missing-factor"}, change)
 
 
+def attention_temperature(setup: Setup) -> Fault:
+    """The scores are a little too large."""
+
+    def change(core, query, key, value, mask, scaling, size):
+        return core(query, key, value, mask, scaling * (1 + size))
+
+    return on_attention(setup, {"scale", "missing-factor"}, change, sizes=(1e-6, 10.0))
+
+
 def _through_mask(core, query, key, value, scaling, allowed):
     """`allowed(queries, keys)` of positions says who sees whom."""
     length = key.shape[-2]

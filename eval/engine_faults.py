@@ -8,7 +8,7 @@ import pathlib
 import random
 
 from engine_runs import EngineModel, draw_engine_model, find_operation, operation_name, read_output
-from faults import LARGEST_RATIO, PERTURBED_SHARE, SMALLEST_RATIO, SMALLEST_RATIO_WITH_NOISE, coarser, distance
+from faults import PERTURBED_SHARE, SMALLEST_RATIO, SMALLEST_RATIO_WITH_NOISE, coarser, distance, draw_ratio
 from models import UNIT_ROUNDOFF
 from runs import record_torch
 
@@ -79,6 +79,12 @@ def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: b
     expected = output(exact)
     rounding = UNIT_ROUNDOFF[my_type] * (math.sqrt(model.shape.hidden) if my_type == "fp32" else 1)  # of a sum
     noise = max(distance(output(healthy), expected, part), rounding)
+    perturb = coarser(golden_type, my_type) if with_noise and rng.random() < PERTURBED_SHARE else None
+    if perturb == "w8a8":
+        perturb = None
+    if perturb is not None:
+        perturbed = model.record(folder / "perturbed", "fp32", "--perturb", perturb, *processes)
+        noise = max(noise, distance(output(perturbed), expected, part))
 
     def plant(size: float | None) -> tuple[pathlib.Path, float]:
         if switch.one_rank:
@@ -95,9 +101,7 @@ def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: b
     else:
         mine, ratio = plant(switch.size)
     if switch.size is not None and 0 < ratio < math.inf:
-        largest = 30 if with_noise else LARGEST_RATIO
-        target = 1.2 * smallest * math.exp(rng.random() * math.log(largest / smallest))
-        mine, ratio = plant(switch.size * target / ratio)
+        mine, ratio = plant(switch.size * draw_ratio(smallest, rng) / ratio)
     if not ratio >= smallest:
         return None
     if against_torch:
@@ -110,8 +114,8 @@ def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: b
     description = f"{model.shape}, {golden_name} in {golden_type} against the engine in {my_type}"
     description += f"{' on two processes' if processes else ''}, layer {layer}, {rounds}"
     third = None
-    if with_noise and rng.random() < PERTURBED_SHARE:
-        third = _perturbed(model, folder / "noise", golden_type, coarser(golden_type, my_type), against_torch)
+    if perturb is not None:
+        third = _perturbed(model, folder / "noise", golden_type, perturb, against_torch)
         description += ", golden perturbed"
     elif with_noise:
         third = model.record(folder / "noise", my_type)

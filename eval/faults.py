@@ -8,6 +8,7 @@ import random
 from typing import Callable
 
 import torch
+from ait_llm.dump.torch_dump.perturbation import Perturbation, unit_of
 from models import UNIT_ROUNDOFF, Clock, Shape, Words, clone, draw_shape, draw_words, feed, make_model
 
 LLAMA_LIKE = ("llama", "qwen2", "mixtral")
@@ -26,7 +27,7 @@ FLOAT32 = (("fp32", "fp32"),)
 SMALLEST_RATIO = 10  # of a fault's error to that of a healthy run
 SMALLEST_RATIO_WITH_NOISE = 3  # where a third run says what is healthy
 PERTURBED_SHARE = 0.4  # of third runs that are golden perturbed; the others are golden in my precision
-LARGEST_RATIO = 300  # of faults whose size is drawn
+LARGEST_RATIO, LARGEST_RATIO_WITH_NOISE = 300, 30  # of faults whose size is drawn
 
 
 @dataclasses.dataclass
@@ -178,45 +179,59 @@ def build(setup: Setup, fault: Fault) -> Models | None:
     """None where no size of the fault is large enough against the noise; another setup is drawn then."""
     original = make_model(setup.shape)
     golden = clone(original, setup.golden_type, setup.golden_attention)
-    healthy = clone(original, setup.my_type)
+    third, perturb = _third_run(setup, original)
     want = lambda tensor: tensor if fault.part is not None else real_rows(setup, tensor)
     expected = want(observe(golden, setup, fault.place))
     if not torch.isfinite(expected).all():
         return None
-    rounding = UNIT_ROUNDOFF[coarser(setup.golden_type, setup.my_type)]
-    found = want(observe(healthy, setup, fault.place))
-    noise = max(distance(found, expected, fault.part), rounding)
+    off = lambda model, clock=None: distance(want(observe(model, setup, fault.place, clock)), expected, fault.part)
+    noise = max(off(clone(original, setup.my_type)), UNIT_ROUNDOFF[coarser(setup.golden_type, setup.my_type)])
     if setup.golden_type == setup.my_type == "fp32":
-        # Two runs that are the same to the bit would say that sums do not round.
-        exact = want(observe(clone(original, "fp64"), setup, fault.place))
-        noise = max(noise, distance(found, exact, fault.part))
+        noise = max(noise, off(clone(original, "fp64")))  # runs that are the same would say that sums do not round
+    if third is not None:
+        noise = max(noise, _with_perturbation(third, perturb, off))
 
     def planted(size: float) -> tuple[torch.nn.Module, Clock]:
         model, clock = clone(original, setup.my_type), Clock()
         fault.plant(model, size, clock)
         return model, clock
 
-    def ratio_of(size: float) -> float:
-        model, clock = planted(size)
-        return distance(want(observe(model, setup, fault.place, clock)), expected, fault.part) / noise
-
     smallest = SMALLEST_RATIO_WITH_NOISE if setup.with_noise else SMALLEST_RATIO
     size = 1.0
     if fault.sizes is not None:
-        size = _find_size(ratio_of, fault.sizes, smallest, setup.rng)
-    ratio = math.inf if fault.discrete else ratio_of(size)
+        size = _find_size(lambda size: off(*planted(size)) / noise, fault.sizes, smallest, setup.rng)
+    mine, clock = planted(size)
+    ratio = math.inf if fault.discrete else off(mine, clock) / noise
     if not ratio >= smallest:
         return None
-    mine, clock = planted(size)
     if fault.second is not None and not _stands_out(setup, fault, size, original, golden, mine, clock):
         return None
+    return Models(golden, mine, third, perturb, clock, ratio)
+
+
+def _third_run(setup: Setup, original: torch.nn.Module) -> tuple[torch.nn.Module | None, str | None]:
+    """Golden in my precision, or golden and by what it is to be perturbed."""
     if not setup.with_noise:
-        return Models(golden, mine, None, None, clock, ratio)
+        return None, None
     if setup.rng.random() < PERTURBED_SHARE:
-        third = clone(original, setup.golden_type, setup.golden_attention)
-        return Models(golden, mine, third, coarser(setup.golden_type, setup.my_type), clock, ratio)
-    third = clone(original, setup.my_type, setup.golden_attention)
-    return Models(golden, mine, third, None, clock, ratio)
+        by = coarser(setup.golden_type, setup.my_type)
+        return clone(original, setup.golden_type, setup.golden_attention), by
+    return clone(original, setup.my_type, setup.golden_attention), None
+
+
+def _with_perturbation(model: torch.nn.Module, by: str | None, call: Callable) -> float:
+    """What `call(model)` returns while the model is perturbed as its recording will be."""
+    if by is None:
+        return call(model)
+
+    def trouble(error, _name):
+        raise error
+
+    perturbation = Perturbation(model, unit_of(by), 0, trouble)
+    try:
+        return call(model)
+    finally:
+        perturbation.remove()
 
 
 def _stands_out(setup, fault: Fault, size: float, original, golden, mine, clock: Clock) -> bool:
@@ -233,10 +248,15 @@ def coarser(*types: str) -> str:
     return max(types, key=UNIT_ROUNDOFF.__getitem__)
 
 
+def draw_ratio(smallest: float, rng: random.Random) -> float:
+    """Of faults that have a size; half of them are less than three times as large as the smallest."""
+    largest = LARGEST_RATIO_WITH_NOISE if smallest < SMALLEST_RATIO else LARGEST_RATIO
+    return 1.1 * smallest * math.exp(rng.random() ** 2 * math.log(largest / smallest))
+
+
 def _find_size(ratio_of: Callable[[float], float], sizes: tuple[float, float], smallest: float, rng) -> float:
     """One whose error is a drawn number of times that of a healthy run; errors grow with the size."""
-    largest = 30 if smallest < SMALLEST_RATIO else LARGEST_RATIO
-    target = smallest * 1.1 * math.exp(rng.random() * math.log(largest / smallest))
+    target = draw_ratio(smallest, rng)
     low, high = sizes
     for _ in range(9):
         middle = math.sqrt(low * high)

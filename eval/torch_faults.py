@@ -7,6 +7,7 @@ import dataclasses
 import torch
 from attention_faults import (
     attention_scale,
+    attention_temperature,
     heads_tiled,
     mask_missing,
     one_head,
@@ -95,6 +96,27 @@ def position(setup: Setup) -> Fault:
         replace_forward(model.get_submodule(name), forward)
 
     return Fault({"root." + name}, {"position"}, (name, "output"), plant)
+
+
+def rope_base(setup: Setup) -> Fault:
+    """The base of the frequencies is another one: what a configuration that was not read makes of it."""
+    name = "model.rotary_emb"
+
+    def plant(model, size, clock):
+        module = model.get_submodule(name)
+        usual = module.inv_freq
+        wrong = usual * (1 + size) ** -torch.linspace(0, 1, len(usual), dtype=usual.dtype)
+
+        def forward(before, *args, **kwargs):
+            module.inv_freq = wrong if setup.active(clock) else usual
+            try:
+                return before(*args, **kwargs)
+            finally:
+                module.inv_freq = usual
+
+        replace_forward(module, forward)
+
+    return Fault({"root." + name}, set(), (name, "output"), plant, sizes=(1e-6, 1e3))
 
 
 def token_shift(setup: Setup) -> Fault:
@@ -238,6 +260,16 @@ def precision(setup: Setup) -> Fault:
     part = any_linear(setup)
     coarse = torch.bfloat16 if setup.my_type == "fp32" else torch.float8_e4m3fn
     return on_output(setup, part, {"precision"}, lambda y, _size: y.to(coarse).to(y.dtype))
+
+
+def coarse_weights(setup: Setup) -> Fault:
+    """Weights in steps of `size` times the largest of their row, as a quantised checkpoint has them."""
+
+    def change(x, weight, bias, size):
+        step = weight.abs().amax(1, keepdim=True).float() * size
+        return linear(x, ((weight / step).round() * step).to(weight.dtype), bias)
+
+    return in_place_of(setup, any_linear(setup), {"wrong-weights", "precision"}, change, sizes=(1e-6, 1.0))
 
 
 def accumulation(setup: Setup) -> Fault:
@@ -444,22 +476,25 @@ KINDS = {
     "plus-one": Kind(plus_one, ("gemma",)),
     "one-shard": Kind(one_shard, DENSE),
     "embedding-scale": Kind(embedding_scale, ("gemma",)),
-    "scale": Kind(scale),
+    "scale": Kind(scale, noise_share=0.5),
     "attention-scale": Kind(attention_scale),
-    "epsilon": Kind(norm_epsilon),
+    "attention-temperature": Kind(attention_temperature, noise_share=0.5),
+    "rope-base": Kind(rope_base, LLAMA_LIKE, noise_share=0.5),
+    "coarse-weights": Kind(coarse_weights, noise_share=0.5),
+    "epsilon": Kind(norm_epsilon, noise_share=0.5),
     "epsilon-place": Kind(epsilon_place, LLAMA_LIKE, FLOAT32, shape=_SMALL_VALUES),
     "precision": Kind(precision),
     "accumulation": Kind(accumulation, DENSE, FLOAT32),
     "activation": Kind(activation),
-    "saturation": Kind(saturation),
+    "saturation": Kind(saturation, noise_share=0.5),
     "overflow": Kind(overflow, noise_share=0),
-    "flush-to-zero": Kind(flush_to_zero),
+    "flush-to-zero": Kind(flush_to_zero, noise_share=0.5),
     "mask": Kind(mask_missing, prompt_only=True),
     "padding-seen": Kind(padding_seen, padded=True),
     "stale-cache": Kind(stale_cache, decode_only=True),
     "one-head": Kind(one_head, padded=None),
-    "one-row": Kind(one_row, prompt_only=True),
-    "one-channel": Kind(one_channel),
+    "one-row": Kind(one_row, prompt_only=True, noise_share=0.5),
+    "one-channel": Kind(one_channel, noise_share=0.5),
     "one-expert": Kind(one_expert, ("mixtral",)),
     "experts-swapped": Kind(experts_swapped, ("mixtral",)),
     "router-choice": Kind(router_choice, ("mixtral",), noise_share=0),
