@@ -79,9 +79,10 @@ def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: b
     expected = output(exact)
     rounding = UNIT_ROUNDOFF[my_type] * (math.sqrt(model.shape.hidden) if my_type == "fp32" else 1)  # of a sum
     noise = max(distance(output(healthy), expected, part), rounding)
-    perturb = coarser(golden_type, my_type) if with_noise and rng.random() < PERTURBED_SHARE else None
-    if perturb == "w8a8":
-        perturb = None
+    is_repeat = golden_type == my_type  # which would show no noise at all
+    perturb = None
+    if with_noise and my_type != "w8a8" and (rng.random() < PERTURBED_SHARE or is_repeat):
+        perturb = coarser(golden_type, my_type)
     if perturb is not None:
         perturbed = model.record(folder / "perturbed", "fp32", "--perturb", perturb, *processes)
         noise = max(noise, distance(output(perturbed), expected, part))
