@@ -30,7 +30,7 @@ constexpr std::string_view kRows = ".rows";
 Result<std::string> find_store(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    const std::string store = path.ends_with(kRows) ? path : compare::rows_path_of(path);
+    std::string store = path.ends_with(kRows) ? path : compare::rows_path_of(path);
     if (fs::exists(store, ignored)) return store;
     return fail(Error(ErrorCode::kNotFound, store)
                 << "is not there; the rows of a comparison lie beside its csv, so compare again "

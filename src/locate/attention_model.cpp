@@ -40,11 +40,10 @@ std::optional<TokenTable::Part> TokenTable::part_of(const Tensor& golden, const 
   } else if (tokens == 0) {  // an earlier call: as many as the width tells
     if (width == 0 || golden.elements() % (width * sequences) != 0) return std::nullopt;
     part.tokens = golden.elements() / (width * sequences);
-  } else if (shape.size() >= 2 && golden.elements() % (sequences * tokens) == 0 &&
-             static_cast<size_t>(shape.back()) * sequences * tokens > golden.elements()) {
+  } else if (golden.elements() % (sequences * tokens) != 0 ||
+             (shape.size() >= 2 &&
+              static_cast<size_t>(shape.back()) * sequences * tokens > golden.elements())) {
     part.sequences = 1;  // a table for all sequences
-  } else if (golden.elements() % (sequences * tokens) != 0) {
-    part.sequences = 1;
   }
   if (part.sequences != sequences && part.sequences != 1) return std::nullopt;
   if (golden.elements() % (part.sequences * part.tokens) != 0) return std::nullopt;

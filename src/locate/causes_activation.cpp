@@ -203,6 +203,7 @@ void unseen_input_causes(const Evidence& evidence, Candidates& out) {
   size_t is = 0;
   for (const size_t from : {size_t{1}, size_t{2}, size_t{3}, size_t{4}, size_t{5}}) {
     std::vector<double> x;
+    x.reserve(values.size());
     for (const Value& value : values) x.push_back(inverse(kFunctions[from].of, value.golden));
     for (size_t to = 0; to < kFunctions.size(); ++to) {
       if (to == from) continue;

@@ -30,7 +30,7 @@ std::string factor_text(double factor, const Evidence& evidence) {
   for (const Source& source : evidence.sources()) sizes.push_back(source.golden.columns);
   for (const size_t head : {64, 128, 32, 16, 8, 256, 96, 80, 72, 48, 112, 192})
     sizes.push_back(head);
-  const std::string number = short_number(factor);
+  std::string number = short_number(factor);
   for (const size_t simple : {2, 4, 8, 16}) {
     if (is(static_cast<double>(simple))) return number;
     if (is(1 / static_cast<double>(simple))) return fmt::format("1/{}", simple);

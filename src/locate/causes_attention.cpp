@@ -79,6 +79,7 @@ class Study {
 
 void Study::find_angles() {
   std::vector<const TokenTable*> tables;
+  tables.reserve(tables_.size());
   for (const auto& table : tables_) tables.push_back(table.get());
   const auto add = [&](const Angles& angles) {
     attentions_.push_back(std::make_unique<Attention>(form_.sequences, form_.tokens,

@@ -52,7 +52,7 @@ class Places {
 
   // How well my value is golden's at source(place of mine), where that is not kNowhere.
   template <typename Map>
-  Fit fit(Map source) const {
+  Fit fit(const Map& source) const {
     double error = 0;
     double left = 0;
     double norm = 0;
@@ -277,6 +277,7 @@ void row_causes(const Evidence& evidence, const Places& places, Candidates& out)
   constexpr size_t kLookedFor = 16;
   std::vector<size_t> looked_for;
   const size_t count = std::min(kLookedFor, evidence.sample().size());
+  looked_for.reserve(count);
   for (size_t k = 0; k < count; ++k) looked_for.push_back(k * evidence.sample().size() / count);
   const std::vector<size_t> matches = matched_rows(evidence, looked_for);
   if (matches.empty()) return;

@@ -42,6 +42,7 @@ double dot(const double* a, const double* b, size_t count) {
 std::vector<size_t> some_of(size_t count, size_t most) {
   std::vector<size_t> out;
   const size_t wanted = std::min(count, most);
+  out.reserve(wanted);
   for (size_t k = 0; k < wanted; ++k) out.push_back(k * count / wanted);
   return out;
 }

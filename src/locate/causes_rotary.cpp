@@ -57,6 +57,7 @@ class Study {
     golden_ = read(*value_, SideOf::kGolden);
     actual_ = read(*value_, SideOf::kActual);
     std::vector<const TokenTable*> tables;
+    tables.reserve(tables_.size());
     for (const auto& table : tables_) tables.push_back(table.get());
     angles_ = angle_tables(tables, form_.tokens);
     for (const auto& table : tables_)
@@ -77,6 +78,7 @@ class Study {
     chosen_.erase(std::ranges::unique(chosen_).begin(), chosen_.end());
     std::vector<size_t> spread;
     const size_t wanted = std::min(kTokens, chosen_.size());
+    spread.reserve(wanted);
     for (size_t k = 0; k < wanted; ++k) spread.push_back(chosen_[k * chosen_.size() / wanted]);
     chosen_ = spread;
   }

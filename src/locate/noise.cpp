@@ -258,6 +258,7 @@ class Model {
       double gain = kind.gain * kLocalFloor[k] / (k == kWhole ? 1 : kLocalFloor[kRow]);
       if (!others.empty()) {
         std::vector<double> gains;
+        gains.reserve(others.size());
         for (const uint32_t other : others) gains.push_back(gain_of(other, k));
         std::sort(gains.begin(), gains.end());
         const bool are_enough = gains.size() >= kEnoughPeers;

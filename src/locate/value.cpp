@@ -12,8 +12,6 @@
 namespace ait::locate {
 namespace {
 
-using capture::OpKind;
-
 bool is_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](unsigned char c) { return std::isdigit(c) != 0; });

@@ -14,7 +14,6 @@ namespace ait::match {
 namespace {
 
 using capture::Direction;
-using capture::kNoOperation;
 using capture::Recording;
 
 // Of more operations without a row nobody wants the names.
