@@ -112,6 +112,7 @@ std::optional<Rows> pair_runs(const nb::bytes& golden, const nb::bytes& actual,
   compare::Options options;
   options.compat = compat_named(metric_compat);
   options.rows = rows;
+  options.profile = true;
   options.threads = threads;
   match::Inputs inputs;
   inputs.golden = text_of(golden);

@@ -128,9 +128,11 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
   } else {
     const bool coloured = stdout_is_colourful();
     std::string lead = summary::completeness_text(list);
-    if (list.automatic) lead += summary::coverage_text(*list.automatic, coloured);
-    if (list.automatic)
-      lead = summary::findings_text(findings, found.differing(), options.explain) + "\n" + lead;
+    if (list.automatic) {
+      const std::string said = summary::findings_text(findings, found.differing(), options.explain);
+      if (!said.empty()) lead += said + "\n";
+      lead += summary::coverage_text(*list.automatic, coloured);
+    }
     status = print(lead + found.text(coloured) + "\nReport: " + report::visible(*report_path) +
                        "\n" + found.next_step(findings, *report_path),
                    status);

@@ -75,8 +75,11 @@ def test_a_seed_asks_for_determinism(tmp_path, words, seed):
     assert manifest["options"]["seed"] == int(seed)
 
 
-def test_without_a_seed_the_command_is_asked_for_nothing(tmp_path):
-    assert not set(environment_of(tmp_path)) & {"LCCL_DETERMINISTIC", "ATB_LLM_LCOC_ENABLE"}
+def test_without_a_seed_the_command_is_asked_for_nothing(tmp_path, monkeypatch):
+    names = {"LCCL_DETERMINISTIC", "ATB_LLM_LCOC_ENABLE"}
+    for name in names:  # another test may have seeded this process
+        monkeypatch.delenv(name, raising=False)
+    assert not set(environment_of(tmp_path)) & names
 
 
 def test_settings_of_another_run_are_not_inherited(tmp_path):

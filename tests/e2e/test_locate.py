@@ -28,8 +28,7 @@ def record(folder, dtype=torch.float32, wrong=False, **options):
     if wrong:
         with torch.no_grad():
             model.model.layers[1].mlp.down_proj.weight *= 4
-    register_hook(model, DumpConfig(dump_path=str(folder), token_range=[0]), **options)
-    with torch.no_grad():
+    with register_hook(model, DumpConfig(dump_path=str(folder), token_range=[0]), **options), torch.no_grad():
         model(input_ids=torch.arange(1, 13)[None])
     return folder
 

@@ -91,6 +91,7 @@ def _serve(connection: socket.socket, start: Callable[[], Work]) -> None:
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and says what is to be done
+        _end_with_parent()
         gc.freeze()  # of torch's modules nothing will ever be garbage; to look through them takes a tenth of a second
         work = start()
         _send(connection, True)
@@ -102,6 +103,13 @@ def _serve(connection: socket.socket, start: Callable[[], Work]) -> None:
         sys.stderr.flush()
     finally:
         os._exit(status)
+
+
+def _end_with_parent() -> None:
+    """A parent that is interrupted or killed at a bad moment cannot end its workers any more."""
+    parent_death_signal = 1  # of prctl, in <linux/prctl.h>
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
 
 
 def _send(connection: socket.socket, value: Any) -> None:
