@@ -103,12 +103,14 @@ def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: b
         mine, ratio = plant(switch.size)
     if switch.size is not None and 0 < ratio < math.inf:
         mine, ratio = plant(switch.size * draw_ratio(smallest, rng) / ratio)
-    if not ratio >= smallest:
+    if not ratio >= smallest or not model.is_fed_the_same(mine, token):
         return None
     if against_torch:
         golden = record_torch(model.copy(golden_type), folder / "golden", model.words)
     else:
         golden = model.record(folder / "golden", golden_type)
+        if not model.is_fed_the_same(golden, token):
+            return None
     operations = _names(find_operation(mine, token, layer, kind, index), switch, against_torch)
     rounds = "the prompt" if token == 0 else f"round {token}"
     golden_name = "torch" if against_torch else "the engine"

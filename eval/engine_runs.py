@@ -24,9 +24,16 @@ class EngineModel:
     torch: torch.nn.Module
     folder: pathlib.Path
     words: Words
+    chosen: dict[pathlib.Path, torch.Tensor] = dataclasses.field(default_factory=dict)  # words, of each recording
 
     def record(self, folder: pathlib.Path, dtype: str, *arguments: str, padded: bool = False) -> pathlib.Path:
-        return record_engine(self.folder, folder, self.words, dtype, *arguments, padded=padded)
+        dump, chosen = record_engine(self.folder, folder, self.words, dtype, *arguments, padded=padded)
+        self.chosen[dump] = torch.tensor(chosen)
+        return dump
+
+    def is_fed_the_same(self, dump: pathlib.Path, token: int) -> bool:
+        """Up to that round it has chosen the words that torch has."""
+        return torch.equal(self.chosen[dump][:, :token], self.words.following[:, :token])
 
     def copy(self, dtype: str) -> torch.nn.Module:
         return clone(self.torch, dtype)

@@ -38,8 +38,8 @@ def record_torch(
 
 def record_engine(
     model_folder: pathlib.Path, folder: pathlib.Path, words: Words, dtype: str, *arguments: str, padded: bool = False
-) -> pathlib.Path:
-    """It chooses its words itself, and therefore is given prompts alone; `words` has no following ones then."""
+) -> tuple[pathlib.Path, list[list[int]]]:
+    """It is given the prompts of `words` alone and chooses the following ones itself; these are returned, too."""
     prompts = []
     for row, mask in zip(words.prompt.tolist(), words.mask.tolist()):
         prompts.append(",".join(str(word) for word, kept in zip(row, mask) if kept))
@@ -48,8 +48,11 @@ def record_engine(
     command = [LLAMA, "--model", model_folder, "--tokens", ";".join(prompts), "--steps", steps, "--dtype", dtype]
     command += ["--threads", "1", *more, *arguments]
     quoted = " ".join(f"'{word}'" for word in map(str, command))
-    run_ait("llm", "dump", "--exec", quoted, "--type", "model", "tensor", "-er", "0,99", "-stp", "1", "-o", folder)
-    return folder / "ait_dump"
+    said = run_ait(
+        "llm", "dump", "--exec", quoted, "--type", "model", "tensor", "-er", "0,99", "-stp", "1", "-o", folder
+    )
+    chosen = [[int(word) for word in line.split(",")] for line in said.splitlines()[: len(prompts)]]
+    return folder / "ait_dump", chosen
 
 
 def run_ait(*arguments: object) -> str:

@@ -21,6 +21,8 @@ constexpr double kKindFactor = 5;
 constexpr double kPeersFactor = 4;
 constexpr double kNoiseRunFactor = 2;
 constexpr double kBeforeFactor = 10;
+// Between modules a perturbed run rounds nothing that the model itself rounds.
+constexpr double kNoiseBetween = 3;
 
 // The worst of many rows or columns strays farther than their mean does.
 constexpr Errors kLocalFactor = {1, 1.3, 1.5};
@@ -294,7 +296,7 @@ class Model {
     const bool is_like_mine = value.sources.empty() || noise_inputs[kWhole] > 0;
     if (!is_like_mine) return;
     out.basis = Basis::kNoiseRun;
-    out.factor = kNoiseRunFactor;
+    out.factor = value.is_leaf ? kNoiseRunFactor : kNoiseBetween;
     out.limits = {};
     for (size_t k = 0; k < kMeasures; ++k) {
       const double noise = own.errors[k] * scale;
