@@ -24,6 +24,7 @@ struct CompareOptions {
   std::string why;       // an operation of dumps: say what was weighed for it, and compare nothing
   std::string noise;     // a dump whose differences from golden are noise by definition
   bool explain = false;  // where thresholds come from
+  std::string html;      // a page of the report, where it is to be written
   bool json = false;
   bool extended = false;
   bool statistics = false;  // a report on these alone

@@ -179,6 +179,10 @@ int run_compare(const CompareOptions& options) {
                                        .dequantise = options.dequantise,
                                        .why = options.why});
   if (!list) return report_error(list.error());
+  if (!list->kind && !options.html.empty())
+    return report_error(Error(ErrorCode::kUsage)
+                        << "--html has no effect on two files of one tensor each; it is for many "
+                           "pairs");
   if (!list->kind && options.dequantise)
     return report_error(Error(ErrorCode::kUsage)
                         << "--weight has no effect on two files of one tensor each; it is for two "
@@ -257,6 +261,8 @@ class CompareCommand : public CommandOf<CompareOptions> {
     set.add_option("-o,--output", o.output_folder, "DIR",
                    "folder for the csv report; a single pair gets one only\n"
                    "with this, many pairs one in the current folder without it");
+    set.add_option("--html", o.html, "FILE",
+                   "also a page of the report to look at in a browser; of many pairs");
     add_json(set, o.json);
     set.add_flag("--extended", o.extended, "more columns, after cmp_fail_reason");
     set.add_flag("--explain", o.explain, "with each finding, where its threshold comes from");
@@ -322,7 +328,7 @@ CommandEntry compare_command() {
        {"llm compare -gp golden.npy -mp actual.npy",
         "llm compare -gp layer.pth -mp layer.bin -o out",
         "llm compare -gp golden_folder -mp my_folder -o out",
-        "llm compare -gp torch_run/ait_dump -mp my_run/ait_dump -o out",
+        "llm compare -gp torch_run/ait_dump -mp my_run/ait_dump -o out --html report.html",
         "llm compare -gp torch_run/ait_dump -mp my_run/ait_dump --why 2_Layer/0_LinearOperation",
         "llm compare -gp golden.npy -mp actual.npy --fail-on 'cosine_similarity<0.999,nan'"},
        kCompareExitStatus},

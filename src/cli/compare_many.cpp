@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/log.h"
+#include "cli/page_file.h"
 #include "cli/process_io.h"
 #include "cli/progress.h"
 #include "cli/report_name.h"
@@ -29,6 +30,33 @@ void log_problems(const match::PairList& list) {
     log_warning(list.problems[i].text());
   if (list.problems.size() > kShownProblems)
     log_warning(fmt::format("… and {} more such problems", list.problems.size() - kShownProblems));
+}
+
+// Writes the page that --html asks for; its path, or nothing where none was asked for.
+Result<std::string> write_html(const CompareOptions& options, const match::PairList& list,
+                               const std::vector<locate::Finding>& findings,
+                               const std::string& report_path) {
+  if (options.html.empty()) return std::string();
+  const auto store = compare::RowStore::open(compare::rows_path_of(report_path));
+  if (!store) return fail(store.error());
+  page::ComparisonFacts facts;
+  facts.findings = &findings;
+  // A pair knows more than its row, but only in dumps has each pair one row.
+  facts.pair_of = [&](size_t number) -> Result<match::Pair> {
+    if (list.automatic && number < list.pairs.count) return list.pairs.at(number);
+    const auto row = store->at(number);
+    if (!row) return fail(row.error());
+    return locate::pair_of(*row);
+  };
+  facts.in_order = list.automatic.has_value();
+  facts.report = report_path;
+  if (list.automatic) {
+    facts.more.set("recordings", summary::completeness_json(list));
+    facts.more.set("pairing", summary::coverage_json(*list.automatic));
+  }
+  auto page = page_of_store(*store, std::move(facts));
+  if (!page) return fail(page.error());
+  return page::write_page(options.html, *page);
 }
 
 }  // namespace
@@ -110,6 +138,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
         if (number < list.pairs.count) return list.pairs.at(number);
         return fail(Error(ErrorCode::kNotFound) << "there is no such row");
       });
+  const auto page = write_html(options, list, findings, *report_path);
   int status = hits.empty() ? kDone : kFailOnHit;
   if (options.json) {
     report::JsonArray met;
@@ -121,6 +150,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
       document.set("findings", summary::findings_json(findings));
       document.set("jump", summary::jump_json(findings));
     }
+    if (!options.html.empty()) document.set("html", page ? report::Cell(*page) : report::Cell());
     document.set("report", report::Cell(*report_path))
         .set("partial", partial)
         .set("fail_on_met", std::move(met));
@@ -134,11 +164,13 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
       lead += summary::coverage_text(*list.automatic, coloured);
     }
     status = print(lead + found.text(coloured) + "\nReport: " + report::visible(*report_path) +
-                       "\n" + found.next_step(findings, *report_path),
+                       "\n" + (page && !page->empty() ? page_line(*page) : "") +
+                       found.next_step(findings, *report_path),
                    status);
   }
   for (const auto& [text, count] : hits)
     log_warning(fmt::format("--fail-on {} is met by {} rows", printable(text), count));
+  if (!page) return report_error(page.error());
   if (partial) return kInterruptedStatus;
   if (found.paired() == 0)
     return report_error(Error(ErrorCode::kUsage)

@@ -1,11 +1,8 @@
-#include <filesystem>
-
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/common_options.h"
 #include "cli/process_io.h"
-#include "compare/row_store.h"
-#include "locate/examine.h"
+#include "cli/stored_rows.h"
 #include "locate/locate.h"
 #include "report/json.h"
 #include "report/utf8.h"
@@ -15,62 +12,12 @@
 namespace ait::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct LocateArguments {
   std::string path;
   std::string noise;
   bool explain = false;
   bool json = false;
 };
-
-constexpr std::string_view kRows = ".rows";
-
-// The store of a report, of its csv, or of the newest report in a folder.
-Result<std::string> find_store(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) {
-    std::string store = path.ends_with(kRows) ? path : compare::rows_path_of(path);
-    if (fs::exists(store, ignored)) return store;
-    return fail(Error(ErrorCode::kNotFound, store)
-                << "is not there; the rows of a comparison lie beside its csv, so compare again "
-                   "with: ait llm compare");
-  }
-  std::string newest;
-  fs::file_time_type newest_time;
-  for (const auto& entry : fs::directory_iterator(path, ignored)) {
-    if (entry.path().extension() != kRows) continue;
-    const fs::file_time_type time = entry.last_write_time(ignored);
-    if (!newest.empty() && time <= newest_time) continue;
-    newest = entry.path().native();
-    newest_time = time;
-  }
-  if (newest.empty())
-    return fail(Error(ErrorCode::kNotFound, path)
-                << "holds no report of a comparison; make one with: ait llm compare -o "
-                << printable(path));
-  return newest;
-}
-
-template <typename Use>
-Result<void> each_row(const compare::RowStore& store, const Use& use) {
-  for (size_t i = 0; i < store.size(); ++i) {
-    auto row = store.at(i);
-    if (!row) return fail(row.error());
-    use(std::move(*row));
-  }
-  return {};
-}
-
-// Only pairs that were found by the order of the computation are in that order.
-Result<bool> are_in_order(const compare::RowStore& store) {
-  bool in_order = false;
-  auto read = each_row(store, [&](const compare::Row& row) {
-    in_order |= row.origin.is_known || row.subject.layer.has_value();
-  });
-  if (!read) return fail(read.error());
-  return in_order;
-}
 
 Result<locate::NoiseRun> read_noise(const std::string& path) {
   locate::NoiseRun noise;
@@ -101,36 +48,24 @@ int run_locate(const LocateArguments& options) {
   }
 
   summary::ComparisonSummary found;
-  locate::Locator locator(
-      {.in_order = *in_order, .noise = options.noise.empty() ? nullptr : &noise},
-      [&](compare::Row&& row, uint64_t) { found.add(row); });
-  if (auto read = each_row(*store, [&](compare::Row row) { locator.add(std::move(row), 0); });
-      !read)
-    return report_error(read.error());
-  locator.finish();
-  const std::vector<locate::Finding> findings =
-      locate::examine(locator, [&](size_t number) -> Result<match::Pair> {
-        if (number >= store->size())
-          return fail(Error(ErrorCode::kNotFound) << "there is no such row");
-        const auto row = store->at(number);
-        if (!row) return fail(row.error());
-        return locate::pair_of(*row);
-      });
+  const auto findings = locate_in(*store, *in_order, options.noise.empty() ? nullptr : &noise,
+                                  [&](const compare::Row& row) { found.add(row); });
+  if (!findings) return report_error(findings.error());
   if (options.json) {
     report::JsonObject document;
     document.set("rows", uint64_t{store->size()})
         .set("in_order", *in_order)
-        .set("findings", summary::findings_json(findings))
-        .set("jump", summary::jump_json(findings))
+        .set("findings", summary::findings_json(*findings))
+        .set("jump", summary::jump_json(*findings))
         .set("store", *name);
     return print(report::Json(std::move(document)).text() + "\n", kDone);
   }
   std::string out =
-      *in_order ? summary::findings_text(findings, found.differing(), options.explain)
+      *in_order ? summary::findings_text(*findings, found.differing(), options.explain)
                 : "These rows are in no order of computation, so that each stands for "
                   "itself; the columns verdict and verdict_reason of --extended tell more.\n";
   return print(
-      out + "\n" + found.text(stdout_is_colourful()) + "\n" + found.next_step(findings, *name),
+      out + "\n" + found.text(stdout_is_colourful()) + "\n" + found.next_step(*findings, *name),
       kDone);
 }
 

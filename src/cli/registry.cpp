@@ -14,6 +14,7 @@
   entry(api_check) \
   entry(api_overflow) \
   entry(locate) \
+  entry(report) \
   entry(show) \
   entry(demo) \
   entry(doctor)

@@ -1,0 +1,36 @@
+#include "cli/page_file.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "report/utf8.h"
+
+namespace ait::cli {
+namespace {
+
+// What this program was called with, as a person can type it again.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::string out;
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t end = std::min(bytes.find('\0', at), bytes.size());
+    out += (out.empty() ? "" : " ") + report::shell_word(bytes.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<page::Page> page_of_store(const compare::RowStore& store, page::ComparisonFacts facts) {
+  facts.version = AIT_VERSION;
+  facts.command = command_line();
+  return page::comparison_page(store, facts);
+}
+
+std::string page_line(const std::string& path) {
+  return "Page: " + report::visible(path) + " (open it in a browser)\n";
+}
+
+}  // namespace ait::cli

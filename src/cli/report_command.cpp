@@ -1,0 +1,106 @@
+#include <filesystem>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/page_file.h"
+#include "cli/process_io.h"
+#include "cli/stored_rows.h"
+#include "page/results.h"
+
+namespace ait::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReportArguments {
+  std::string path;
+  std::string output;
+};
+
+// The newest result in a folder, or the one that the path is; nothing where it is none but perhaps a
+// comparison.
+std::string find_result(const std::string& path) {
+  if (page::result_kind(path)) return path;
+  std::string newest;
+  fs::file_time_type newest_time;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path, ignored)) {
+    if (!page::result_kind(entry.path().native())) continue;
+    const fs::file_time_type time = entry.last_write_time(ignored);
+    if (!newest.empty() && time <= newest_time) continue;
+    newest = entry.path().native();
+    newest_time = time;
+  }
+  return newest;
+}
+
+std::string beside(const std::string& path) {
+  return fs::path(path).replace_extension(".html").native();
+}
+
+int write(const ReportArguments& options, const std::string& source,
+          const Result<page::Page>& page) {
+  if (!page) return report_error(page.error());
+  const auto written =
+      page::write_page(options.output.empty() ? beside(source) : options.output, *page);
+  if (!written) return report_error(written.error());
+  return print(page_line(*written), kDone);
+}
+
+Result<page::Page> page_of(const std::string& name) {
+  const auto store = compare::RowStore::open(name);
+  if (!store) return fail(store.error());
+  if (!store->is_complete())
+    log_warning(printable(name) + " ends early: only its whole blocks of rows are looked at");
+  const auto in_order = are_in_order(*store);
+  if (!in_order) return fail(in_order.error());
+  const auto findings = locate_in(*store, *in_order, nullptr, [](const compare::Row&) {});
+  if (!findings) return fail(findings.error());
+  page::ComparisonFacts facts;
+  facts.findings = &*findings;
+  facts.pair_of = [&](size_t number) { return pair_in(*store, number); };
+  facts.in_order = *in_order;
+  facts.report = name;
+  return page_of_store(*store, std::move(facts));
+}
+
+int run_report(const ReportArguments& options) {
+  const auto store = find_store(options.path);
+  if (store) return write(options, *store, page_of(*store));
+  const std::string result = find_result(options.path);
+  std::error_code ignored;
+  if (result.empty() && fs::exists(options.path, ignored) &&
+      !fs::is_directory(options.path, ignored))
+    return write(options, options.path, page::result_page(options.path, AIT_VERSION));
+  if (result.empty()) return report_error(store.error());
+  return write(options, result, page::result_page(result, AIT_VERSION));
+}
+
+class ReportCommand : public CommandOf<ReportArguments> {
+ public:
+  void add_options(OptionSet& set) override {
+    set.add_operand("REPORT", options_.path,
+                    "a report of `ait llm compare` or the file of rows beside it, the csv of\n"
+                    "`ait llm opcheck` or `ait api check`, the manifest.json of a dump, the\n"
+                    "result of `ait llm errcheck`, or a folder, of which the newest is taken");
+    set.group("Output");
+    set.add_option(
+        "-o,--output", options_.output, "FILE",
+        "the page; beside the report, with .html in place of its extension,\nif not given");
+  }
+
+  int run() override { return run_report(options_); }
+};
+
+}  // namespace
+
+CommandEntry report_command() {
+  return {"report",
+          "Make an html page of a report",
+          {"REPORT [options]",
+           {"report out/ait_cmp_report_20250102030405.csv", "report out -o report.html",
+            "report golden_run/ait_dump/manifest.json -o dump.html"}},
+          &make_command<ReportCommand>};
+}
+
+}  // namespace ait::cli

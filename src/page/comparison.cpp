@@ -1,0 +1,227 @@
+#include "page/comparison.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "compare/engine.h"
+#include "page/detail.h"
+#include "page/manifests.h"
+#include "page/results.h"
+#include "summary/comparison.h"
+#include "summary/findings.h"
+#include "tables/comparison.h"
+
+namespace ait::page {
+namespace {
+
+using compare::Row;
+using locate::Finding;
+using report::Cell;
+using report::Json;
+using report::JsonArray;
+using report::JsonObject;
+using tables::ComparisonColumn;
+
+// Rows whose tensors are looked at, and elements of all of these: a page should not take longer than
+// the comparison.
+constexpr size_t kMostDetails = 50;
+constexpr size_t kMostElements = size_t{1} << 28;
+
+template <typename T>
+std::string joined(const std::vector<T>& values, std::string_view separator) {
+  std::string out;
+  for (const T& value : values) {
+    if (!out.empty()) out += separator;
+    if constexpr (std::is_same_v<T, std::string>)
+      out += value;
+    else
+      out += std::to_string(value);
+  }
+  return out;
+}
+
+template <auto get>
+Cell of_profile(const Row& row) {
+  return row.comparison && row.comparison->profile ? Cell(get(*row.comparison->profile)) : Cell();
+}
+
+using metrics::ErrorProfile;
+using enum report::ColumnGroup;
+
+// What the page wants to know beside the columns of the csv.
+constexpr auto kPageColumns = std::to_array<ComparisonColumn>({
+    {"subject", kOrigin, [](const Row& r) { return Cell(r.subject.name); }},
+    {"tensor", kOrigin, [](const Row& r) { return Cell(r.subject.tensor); }},
+    {"layer", kOrigin,
+     [](const Row& r) { return r.subject.layer ? Cell(uint64_t{*r.subject.layer}) : Cell(); }},
+    {"direction", kOrigin,
+     [](const Row& r) {
+       const auto& records = r.actual.records.empty() ? r.golden.records : r.actual.records;
+       if (records.empty()) return Cell();
+       return Cell(std::string(records.front().direction == capture::Direction::kInput ? "input"
+                                                                                       : "output"));
+     }},
+    {"missing", kOrigin,
+     [](const Row& r) {
+       if (r.golden.is_missing()) return Cell(std::string("golden"));
+       return r.actual.is_missing() ? Cell(std::string("my")) : Cell();
+     }},
+    {"made_by", kOrigin, [](const Row& r) { return Cell(r.origin.operation); }},
+    {"sources", kOrigin, [](const Row& r) { return Cell(joined(r.origin.sources, " ")); }},
+    {"passed", kOrigin, [](const Row& r) { return Cell(joined(r.origin.passed, "\n")); }},
+    {"is_copy", kOrigin, [](const Row& r) { return r.origin.is_copy ? Cell(true) : Cell(); }},
+    {"distance_at_least", kMetric,
+     [](const Row& r) { return r.distance_at_least ? Cell(*r.distance_at_least) : Cell(); }},
+    {"rows", kExtended, of_profile<[](const ErrorProfile& p) { return p.rows; }>},
+    {"error_worst_row", kExtended, of_profile<[](const ErrorProfile& p) { return p.worst_row; }>},
+    {"worst_row_error", kExtended,
+     of_profile<[](const ErrorProfile& p) { return p.worst_row_error; }>},
+    {"usual_row_error", kExtended,
+     of_profile<[](const ErrorProfile& p) { return p.usual_row_error; }>},
+    {"error_worst_column", kExtended,
+     of_profile<[](const ErrorProfile& p) { return p.worst_column; }>},
+    {"worst_column_error", kExtended,
+     of_profile<[](const ErrorProfile& p) { return p.worst_column_error; }>},
+    {"usual_column_error", kExtended,
+     of_profile<[](const ErrorProfile& p) { return p.usual_column_error; }>},
+});
+
+tables::ComparisonColumns columns_of_page() {
+  tables::ComparisonColumns out;
+  for (const ComparisonColumn& column : tables::all_comparison_columns()) out.push_back(&column);
+  for (const ComparisonColumn& column : kPageColumns) out.push_back(&column);
+  return out;
+}
+
+// How much a row is worth a closer look.
+double interest(const Row& row) {
+  if (row.golden.is_missing() || row.actual.is_missing() || !row.comparison) return 0;
+  if (row.comparison->identical) return 0;
+  if (!row.judgement) return row.comparison->relative_euclidean_distance;
+  if (row.judgement->verdict == compare::Verdict::kBroken) return 1e300;
+  const double expected = std::max(row.judgement->expected, 1e-12);
+  return row.judgement->error / expected;
+}
+
+// The numbers of the rows that are looked at closely: where errors begin, what went in there, and
+// those that stand out most.
+class Chosen {
+ public:
+  explicit Chosen(const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) add(finding.number);
+    for (const Finding& finding : findings)
+      for (const size_t source : finding.sources) add(source);
+  }
+
+  void weigh(size_t number, const Row& row) {
+    const double value = interest(row);
+    if (!(value > 0)) return;
+    worst_.emplace(value, number);
+    if (worst_.size() > kMostDetails) worst_.erase(worst_.begin());
+  }
+
+  std::vector<size_t> numbers() {
+    for (auto it = worst_.rbegin(); it != worst_.rend(); ++it) add(it->second);
+    return numbers_;
+  }
+
+ private:
+  void add(size_t number) {
+    if (numbers_.size() < kMostDetails && seen_.insert(number).second) numbers_.push_back(number);
+  }
+
+  std::vector<size_t> numbers_;
+  std::set<size_t> seen_;
+  std::multimap<double, size_t> worst_;
+};
+
+JsonArray details_of(const std::vector<size_t>& numbers, const locate::PairOf& pair_of) {
+  JsonArray out;
+  size_t elements = 0;
+  for (const size_t number : numbers) {
+    if (!pair_of) break;
+    const auto pair = pair_of(number);
+    if (!pair || !pair->golden.present() || !pair->actual.present()) continue;
+    const auto tensors = compare::load_pair(*pair);
+    if (!tensors || elements + tensors->first.elements() > kMostElements) continue;
+    elements += tensors->first.elements();
+    auto detail = detail_of(tensors->first, tensors->second);
+    if (!detail) continue;
+    detail->set("row", uint64_t{number});
+    out.emplace_back(std::move(*detail));
+  }
+  return out;
+}
+
+// What the words of a finding stand on, and what its row is called, which may be beyond kMostRows.
+JsonArray finding_facts(const std::vector<Finding>& findings) {
+  JsonArray out;
+  for (const Finding& finding : findings) {
+    JsonArray sources;
+    for (const size_t source : finding.sources) sources.emplace_back(uint64_t{source});
+    JsonObject each;
+    each.set("row", uint64_t{finding.number})
+        .set("sources", std::move(sources))
+        .set("input_error", finding.expected.input)
+        .set("gain", finding.expected.gain)
+        .set("floor", finding.expected.floor)
+        .set("factor", finding.expected.factor)
+        .set("peers", uint64_t{finding.expected.peers})
+        .set("tokens", uint64_t{finding.tokens})
+        .set("ranks", uint64_t{finding.ranks});
+    out.emplace_back(std::move(each));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Page> comparison_page(const compare::RowStore& store, const ComparisonFacts& facts) {
+  static const std::vector<Finding> kNone;
+  const std::vector<Finding>& findings = facts.findings != nullptr ? *facts.findings : kNone;
+  Page page;
+  const tables::ComparisonColumns columns = columns_of_page();
+  for (const ComparisonColumn* column : columns)
+    page.table.add_column(column->name, column->style == report::NumberStyle::kTenDecimals);
+
+  summary::ComparisonSummary found;
+  Chosen chosen(findings);
+  std::string golden_path;
+  std::string actual_path;
+  for (size_t i = 0; i < store.size(); ++i) {
+    const auto row = store.at(i);
+    if (!row) return fail(row.error());
+    found.add(*row);
+    chosen.weigh(i, *row);
+    if (golden_path.empty() && !row->golden.records.empty())
+      golden_path = row->golden.records.front().path;
+    if (actual_path.empty() && !row->actual.records.empty())
+      actual_path = row->actual.records.front().path;
+    if (i >= kMostRows) continue;
+    for (size_t k = 0; k < columns.size(); ++k) page.table.set(k, columns[k]->value(*row));
+    page.table.end_row();
+  }
+
+  JsonArray manifests;
+  add_manifests("golden", golden_path, manifests);
+  add_manifests("my", actual_path, manifests);
+  page.about.set("kind", "comparison")
+      .set("version", facts.version)
+      .set("made", now_text())
+      .set("command", facts.command)
+      .set("report", facts.report)
+      .set("rows", uint64_t{store.size()})
+      .set("complete", store.is_complete())
+      .set("in_order", facts.in_order)
+      .set("counts", found.json({}))
+      .set("findings", summary::findings_json(findings))
+      .set("finding_facts", finding_facts(findings))
+      .set("details", details_of(chosen.numbers(), facts.pair_of))
+      .set("manifests", std::move(manifests))
+      .set("more", facts.more);
+  return page;
+}
+
+}  // namespace ait::page

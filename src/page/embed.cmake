@@ -1,0 +1,15 @@
+# Makes a C++ source of the page: cmake -DPAGE=page.html -DOUT=page_html.cpp -P embed.cmake
+file(READ "${PAGE}" page)
+file(WRITE "${OUT}" "#include \"page/page.h\"\n\nnamespace ait::page {\n\nstd::string_view empty_page() {\n  return R\"ait_page(")
+# In stretches: a compiler may refuse a literal of more than 64 KiB.
+string(LENGTH "${page}" length)
+set(at 0)
+while(at LESS length)
+  string(SUBSTRING "${page}" ${at} 16000 part)
+  file(APPEND "${OUT}" "${part}")
+  math(EXPR at "${at} + 16000")
+  if(at LESS length)
+    file(APPEND "${OUT}" ")ait_page\"\n         R\"ait_page(")
+  endif()
+endwhile()
+file(APPEND "${OUT}" ")ait_page\";\n}\n\n}  // namespace ait::page\n")
