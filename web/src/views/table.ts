@@ -1,0 +1,193 @@
+// All rows: sorted, filtered, searched and copied; only those in sight are in the document.
+import type { App, View } from "../app";
+import { go } from "../app";
+import { Texts } from "../data";
+import { announce, button, clear, copy, h, shortened } from "../dom";
+import { count, csvCell, number } from "../format";
+import { t } from "../i18n";
+import { badge, rowSearch, select } from "../parts";
+
+const LINE = 28;
+const BEYOND = 6;
+
+const FIRST = ["verdict", "token_id", "data_id", "verdict_error", "verdict_expected", "cosine_similarity", "relative_euclidean_distance", "max_absolute_error", "max_relative_error", "mean_relative_error", "mean_absolute_error", "kl_divergence", "my_dtype", "my_shape", "cmp_fail_reason"];
+const WIDE: Record<string, number> = { data_id: 380, verdict: 130, token_id: 70, cmp_fail_reason: 360, my_shape: 140, op_param: 300, tensor_path: 300, again: 300, "API name": 260, Message: 360, operator: 420, fail_reason: 360 };
+const RESULTS = ["precision_result", "bound_result", "Verdict", "Forward Test Success", "Backward Test Success"];
+
+// What the reader chose stays while the page is open.
+const state = { text: "", verdict: "", sort: "", down: true, scroll: 0 };
+
+export const table: View = {
+  id: "table",
+  title: "Table",
+  async show(app, element) {
+    const shown = app.about.kind === "comparison" ? FIRST.filter((each) => app.table.holds(each)) : app.table.names;
+    await app.table.need(...shown);
+    new Grid(app, element, shown).start();
+  },
+};
+
+class Grid {
+  private rows: number[] = [];
+  private selected = 0;
+  private readonly body = h("div", { class: "lines", role: "rowgroup" });
+  private readonly scroller = h("div", { class: "grid", role: "grid", tabindex: "0", "aria-label": t("All rows") });
+  private readonly head = h("div", { class: "line head", role: "row" });
+  private readonly says = h("span", { class: "says", role: "status" });
+  private waiting = 0;
+
+  constructor(private readonly app: App, private readonly element: HTMLElement, private readonly columns: string[]) {}
+
+  start(): void {
+    const search = rowSearch(t("Search in names and reasons"), (text) => { state.text = text; this.later(); }, () => { this.choose(); this.scroller.focus(); });
+    search.value = state.text;
+    const kinds: [string, string][] = this.app.about.kind === "comparison"
+      ? [["", t("all")], ...["fault", "broken", "suspicious", "noise", "identical"].map((each): [string, string] => [each, t(each)]), ["none", t("not compared")]]
+      : [["", t("all")], ["failing", t("failing")]];
+    this.element.append(h("h2", {}, t("All rows")),
+      h("div", { class: "bar-of-choices" }, search, select(t("Show"), kinds, state.verdict, (value) => { state.verdict = value; this.choose(); }),
+        button(t("Copy as csv"), () => void this.copy(), { id: "copy" }), this.says));
+    const width = this.columns.reduce((sum, each) => sum + this.width(each), 0);
+    this.head.style.width = this.body.style.width = `${width}px`;
+    this.scroller.append(h("div", { role: "rowgroup", class: "heads" }, this.head), this.body);
+    this.element.append(this.scroller);
+    this.scroller.addEventListener("scroll", () => { state.scroll = this.scroller.scrollTop; this.draw(); }, { passive: true });
+    this.scroller.addEventListener("keydown", (event) => this.key(event));
+    this.body.addEventListener("click", (event) => {
+      const line = (event.target as HTMLElement).closest<HTMLElement>("[data-at]");
+      if (line) this.open(Number(line.dataset.at));
+    });
+    new ResizeObserver(() => this.draw()).observe(this.scroller);
+    const keep = state.scroll;
+    this.choose();
+    this.scroller.scrollTop = keep;
+    this.draw();
+  }
+
+  private later(): void {
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.choose(), 120);
+  }
+
+  private width(column: string): number {
+    return WIDE[column] ?? 150;
+  }
+
+  // Which rows are there, in which order.
+  private choose(): void {
+    const { table: rows, model, about } = this.app;
+    const words = state.text.toLowerCase();
+    const searched = this.columns.map((each) => rows.column(each)).filter((each): each is Texts => each instanceof Texts);
+    // Texts are few against rows: each is searched once.
+    const hits = searched.map((column) => column.values.map((text) => words !== "" && text.toLowerCase().includes(words)));
+    const wanted = (row: number): boolean => {
+      if (state.verdict === "none" && model.verdict(row) !== "") return false;
+      if (state.verdict === "failing" && !this.fails(row)) return false;
+      if (!["", "none", "failing"].includes(state.verdict) && model.verdict(row) !== state.verdict) return false;
+      return words === "" || searched.some((column, k) => hits[k][column.indices[row]]);
+    };
+    const out: number[] = [];
+    for (let i = 0; i < rows.rows; ++i) if (wanted(i)) out.push(i);
+    this.sort(out);
+    this.rows = out;
+    this.selected = 0;
+    this.says.textContent = out.length === rows.rows ? t("{0} rows", count(out.length)) : t("{0} of {1} rows", count(out.length), count(about.rows));
+    this.body.style.height = `${out.length * LINE}px`;
+    this.scroller.setAttribute("aria-rowcount", String(out.length + 1));
+    this.scroller.setAttribute("aria-colcount", String(this.columns.length));
+    this.scroller.scrollTop = 0;
+    this.drawHead();
+    this.draw();
+  }
+
+  private fails(row: number): boolean {
+    return RESULTS.some((each) => /^(FAILED|failed|False|fail)/i.test(this.app.table.text(each, row)));
+  }
+
+  private sort(rows: number[]): void {
+    if (!state.sort) return;
+    const column = this.app.table.column(state.sort);
+    if (!column) return;
+    const sign = state.down ? -1 : 1;
+    if (column.isNumber) {
+      // What has no number is last in either order.
+      rows.sort((a, b) => {
+        const x = column.has(a) ? column.number(a) : NaN;
+        const y = column.has(b) ? column.number(b) : NaN;
+        if (Number.isNaN(x) || Number.isNaN(y)) return Number(Number.isNaN(x)) - Number(Number.isNaN(y)) || a - b;
+        return sign * (x - y) || a - b;
+      });
+    } else if (column instanceof Texts) {
+      const order = column.values.map((_, i) => i).sort((a, b) => collator.compare(column.values[a], column.values[b]));
+      const rank = new Uint32Array(order.length);
+      order.forEach((index, place) => { rank[index] = place; });
+      rows.sort((a, b) => sign * (rank[column.indices[a]] - rank[column.indices[b]]) || a - b);
+    }
+  }
+
+  private drawHead(): void {
+    this.head.setAttribute("aria-rowindex", "1");
+    clear(this.head, this.columns.map((each, i) => h("div", {
+      role: "columnheader", class: "cell", style: `width:${this.width(each)}px`, "aria-colindex": i + 1, "aria-sort": state.sort === each ? (state.down ? "descending" : "ascending") : "none",
+    }, button(`${t(each)}${state.sort === each ? (state.down ? " ↓" : " ↑") : ""}`, () => {
+      state.down = state.sort === each ? !state.down : true;
+      state.sort = each;
+      this.choose();
+      announce(t("sorted by {0}", t(each)));
+    }, { title: each }))));
+  }
+
+  private draw(): void {
+    const first = Math.max(0, Math.floor(this.scroller.scrollTop / LINE) - BEYOND);
+    const last = Math.min(this.rows.length, first + Math.ceil(this.scroller.clientHeight / LINE) + 2 * BEYOND);
+    const lines: Node[] = [];
+    for (let at = first; at < last; ++at) lines.push(this.line(at));
+    this.body.replaceChildren(...lines);
+    this.scroller.setAttribute("aria-activedescendant", this.selected >= first && this.selected < last ? `line-${this.selected}` : "");
+  }
+
+  private line(at: number): HTMLElement {
+    const row = this.rows[at];
+    return h("div", { class: at === this.selected ? "line selected" : "line", role: "row", id: `line-${at}`, "data-at": at, "aria-rowindex": at + 2, "aria-selected": at === this.selected ? "true" : "false", style: `top:${at * LINE}px` },
+      this.columns.map((each, i) => this.cell(each, row, i)));
+  }
+
+  private cell(column: string, row: number, i: number): HTMLElement {
+    const values = this.app.table.column(column)!;
+    const kind = values.isNumber ? "cell num" : "cell";
+    const attributes = { class: kind, role: "gridcell", "aria-colindex": i + 1, style: `width:${this.width(column)}px` };
+    if (column === "verdict") return h("div", attributes, badge(values.text(row)));
+    if (values.isNumber) return h("div", attributes, values.has(row) ? (Number.isNaN(values.number(row)) ? "nan" : number(values.number(row), column.startsWith("cosine") ? 8 : 4)) : "");
+    return h("div", attributes, h("bdi", {}, shortened(values.text(row), 120)));
+  }
+
+  private open(at: number): void {
+    this.selected = at;
+    go(this.app.about.kind === "comparison" ? "op" : "row", this.rows[at]);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.target !== this.scroller) return;
+    const page = Math.max(1, Math.floor(this.scroller.clientHeight / LINE) - 2);
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    if (event.key === "Enter" && this.rows.length > 0) this.open(this.selected);
+    if (!(event.key in steps)) return;
+    this.selected = Math.min(Math.max(this.selected + steps[event.key], 0), this.rows.length - 1);
+    const top = this.selected * LINE;
+    const headHeight = this.head.offsetHeight;
+    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
+    else if (top + LINE + headHeight > this.scroller.scrollTop + this.scroller.clientHeight) this.scroller.scrollTop = top + LINE + headHeight - this.scroller.clientHeight;
+    this.draw();
+    event.preventDefault();
+  }
+
+  private async copy(): Promise<void> {
+    const columns = this.columns.map((each) => this.app.table.column(each)!);
+    const lines = [this.columns.map(csvCell).join(",")];
+    for (const row of this.rows) lines.push(columns.map((column) => csvCell(column.text(row))).join(","));
+    const done = await copy(lines.join("\n") + "\n");
+    this.says.textContent = done ? t("{0} rows are copied", count(this.rows.length)) : t("copying is not allowed here");
+  }
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
