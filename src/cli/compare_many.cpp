@@ -9,6 +9,7 @@
 #include "cli/process_io.h"
 #include "cli/progress.h"
 #include "cli/report_name.h"
+#include "cli/stored_rows.h"
 #include "compare/engine.h"
 #include "locate/examine.h"
 #include "locate/locate.h"
@@ -44,9 +45,7 @@ Result<std::string> write_html(const CompareOptions& options, const match::PairL
   // A pair knows more than its row, but only in dumps has each pair one row.
   facts.pair_of = [&](size_t number) -> Result<match::Pair> {
     if (list.automatic && number < list.pairs.count) return list.pairs.at(number);
-    const auto row = store->at(number);
-    if (!row) return fail(row.error());
-    return locate::pair_of(*row);
+    return pair_in(*store, number);
   };
   facts.in_order = list.automatic.has_value();
   facts.report = report_path;
@@ -54,9 +53,11 @@ Result<std::string> write_html(const CompareOptions& options, const match::PairL
     facts.more.set("recordings", summary::completeness_json(list));
     facts.more.set("pairing", summary::coverage_json(*list.automatic));
   }
-  auto page = page_of_store(*store, std::move(facts));
-  if (!page) return fail(page.error());
-  return page::write_page(options.html, *page);
+  add_origin(facts);
+  page::ComparisonPage rows;
+  auto read = each_row(*store, [&](const compare::Row& row) { rows.add(row); });
+  if (!read) return fail(read.error());
+  return page::write_page(options.html, std::move(rows).finish(facts));
 }
 
 }  // namespace

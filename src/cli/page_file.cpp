@@ -23,10 +23,9 @@ std::string command_line() {
 
 }  // namespace
 
-Result<page::Page> page_of_store(const compare::RowStore& store, page::ComparisonFacts facts) {
+void add_origin(page::ComparisonFacts& facts) {
   facts.version = AIT_VERSION;
   facts.command = command_line();
-  return page::comparison_page(store, facts);
 }
 
 std::string page_line(const std::string& path) {

@@ -8,8 +8,8 @@
 
 namespace ait::cli {
 
-// The page of a store, with the version and command line of this process.
-Result<page::Page> page_of_store(const compare::RowStore& store, page::ComparisonFacts facts);
+// The version and the command line of this process.
+void add_origin(page::ComparisonFacts& facts);
 
 // "Page: out/report.html (open it in a browser)"
 std::string page_line(const std::string& path);

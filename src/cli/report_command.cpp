@@ -54,14 +54,18 @@ Result<page::Page> page_of(const std::string& name) {
     log_warning(printable(name) + " ends early: only its whole blocks of rows are looked at");
   const auto in_order = are_in_order(*store);
   if (!in_order) return fail(in_order.error());
-  const auto findings = locate_in(*store, *in_order, nullptr, [](const compare::Row&) {});
+  page::ComparisonPage rows;
+  const auto findings =
+      locate_in(*store, *in_order, nullptr, [&](const compare::Row& row) { rows.add(row); });
   if (!findings) return fail(findings.error());
   page::ComparisonFacts facts;
   facts.findings = &*findings;
   facts.pair_of = [&](size_t number) { return pair_in(*store, number); };
   facts.in_order = *in_order;
+  facts.complete = store->is_complete();
   facts.report = name;
-  return page_of_store(*store, std::move(facts));
+  add_origin(facts);
+  return std::move(rows).finish(facts);
 }
 
 int run_report(const ReportArguments& options) {

@@ -9,9 +9,7 @@
 #include "page/detail.h"
 #include "page/manifests.h"
 #include "page/results.h"
-#include "summary/comparison.h"
 #include "summary/findings.h"
-#include "tables/comparison.h"
 
 namespace ait::page {
 namespace {
@@ -90,7 +88,8 @@ constexpr auto kPageColumns = std::to_array<ComparisonColumn>({
 
 tables::ComparisonColumns columns_of_page() {
   tables::ComparisonColumns out;
-  for (const ComparisonColumn& column : tables::all_comparison_columns()) out.push_back(&column);
+  for (const ComparisonColumn& column : tables::all_comparison_columns())
+    if (!column.name.starts_with("my_headroom_")) out.push_back(&column);
   for (const ComparisonColumn& column : kPageColumns) out.push_back(&column);
   return out;
 }
@@ -107,35 +106,19 @@ double interest(const Row& row) {
 
 // The numbers of the rows that are looked at closely: where errors begin, what went in there, and
 // those that stand out most.
-class Chosen {
- public:
-  explicit Chosen(const std::vector<Finding>& findings) {
-    for (const Finding& finding : findings) add(finding.number);
-    for (const Finding& finding : findings)
-      for (const size_t source : finding.sources) add(source);
-  }
-
-  void weigh(size_t number, const Row& row) {
-    const double value = interest(row);
-    if (!(value > 0)) return;
-    worst_.emplace(value, number);
-    if (worst_.size() > kMostDetails) worst_.erase(worst_.begin());
-  }
-
-  std::vector<size_t> numbers() {
-    for (auto it = worst_.rbegin(); it != worst_.rend(); ++it) add(it->second);
-    return numbers_;
-  }
-
- private:
-  void add(size_t number) {
-    if (numbers_.size() < kMostDetails && seen_.insert(number).second) numbers_.push_back(number);
-  }
-
-  std::vector<size_t> numbers_;
-  std::set<size_t> seen_;
-  std::multimap<double, size_t> worst_;
-};
+std::vector<size_t> chosen(const std::vector<Finding>& findings,
+                           const std::multimap<double, size_t>& worst) {
+  std::vector<size_t> out;
+  std::set<size_t> seen;
+  const auto add = [&](size_t number) {
+    if (out.size() < kMostDetails && seen.insert(number).second) out.push_back(number);
+  };
+  for (const Finding& finding : findings) add(finding.number);
+  for (const Finding& finding : findings)
+    for (const size_t source : finding.sources) add(source);
+  for (auto it = worst.rbegin(); it != worst.rend(); ++it) add(it->second);
+  return out;
+}
 
 JsonArray details_of(const std::vector<size_t>& numbers, const locate::PairOf& pair_of) {
   JsonArray out;
@@ -178,50 +161,48 @@ JsonArray finding_facts(const std::vector<Finding>& findings) {
 
 }  // namespace
 
-Result<Page> comparison_page(const compare::RowStore& store, const ComparisonFacts& facts) {
+ComparisonPage::ComparisonPage() : columns_(columns_of_page()) {
+  for (const ComparisonColumn* column : columns_)
+    page_.table.add_column(column->name, column->style == report::NumberStyle::kTenDecimals);
+}
+
+void ComparisonPage::add(const Row& row) {
+  const size_t number = found_.rows();
+  found_.add(row);
+  if (const double value = interest(row); value > 0) {
+    worst_.emplace(value, number);
+    if (worst_.size() > kMostDetails) worst_.erase(worst_.begin());
+  }
+  if (golden_path_.empty() && !row.golden.records.empty())
+    golden_path_ = row.golden.records.front().path;
+  if (actual_path_.empty() && !row.actual.records.empty())
+    actual_path_ = row.actual.records.front().path;
+  if (number >= kMostRows) return;
+  for (size_t k = 0; k < columns_.size(); ++k) page_.table.set(k, columns_[k]->value(row));
+  page_.table.end_row();
+}
+
+Page ComparisonPage::finish(const ComparisonFacts& facts) && {
   static const std::vector<Finding> kNone;
   const std::vector<Finding>& findings = facts.findings != nullptr ? *facts.findings : kNone;
-  Page page;
-  const tables::ComparisonColumns columns = columns_of_page();
-  for (const ComparisonColumn* column : columns)
-    page.table.add_column(column->name, column->style == report::NumberStyle::kTenDecimals);
-
-  summary::ComparisonSummary found;
-  Chosen chosen(findings);
-  std::string golden_path;
-  std::string actual_path;
-  for (size_t i = 0; i < store.size(); ++i) {
-    const auto row = store.at(i);
-    if (!row) return fail(row.error());
-    found.add(*row);
-    chosen.weigh(i, *row);
-    if (golden_path.empty() && !row->golden.records.empty())
-      golden_path = row->golden.records.front().path;
-    if (actual_path.empty() && !row->actual.records.empty())
-      actual_path = row->actual.records.front().path;
-    if (i >= kMostRows) continue;
-    for (size_t k = 0; k < columns.size(); ++k) page.table.set(k, columns[k]->value(*row));
-    page.table.end_row();
-  }
-
   JsonArray manifests;
-  add_manifests("golden", golden_path, manifests);
-  add_manifests("my", actual_path, manifests);
-  page.about.set("kind", "comparison")
+  add_manifests("golden", golden_path_, manifests);
+  add_manifests("my", actual_path_, manifests);
+  page_.about.set("kind", "comparison")
       .set("version", facts.version)
       .set("made", now_text())
       .set("command", facts.command)
       .set("report", facts.report)
-      .set("rows", uint64_t{store.size()})
-      .set("complete", store.is_complete())
+      .set("rows", uint64_t{found_.rows()})
+      .set("complete", facts.complete)
       .set("in_order", facts.in_order)
-      .set("counts", found.json({}))
+      .set("counts", found_.json({}))
       .set("findings", summary::findings_json(findings))
       .set("finding_facts", finding_facts(findings))
-      .set("details", details_of(chosen.numbers(), facts.pair_of))
+      .set("details", details_of(chosen(findings, worst_), facts.pair_of))
       .set("manifests", std::move(manifests))
       .set("more", facts.more);
-  return page;
+  return std::move(page_);
 }
 
 }  // namespace ait::page

@@ -67,7 +67,7 @@ function article(app: App, finding: Finding, facts: FindingFacts, i: number): HT
       t("It is {0} off, {1} times the {2} that a healthy value would be.", number(error), number(error / noise, 2), number(noise, 2)), " ",
       facts.peers > 0 && t("What went in is {0} off; the same operation in {1} other layers multiplies that by {2}.", number(real(facts.input_error), 2), facts.peers, number(real(facts.gain), 2))),
     Number.isFinite(error) && noise > 0 && scale(error, noise, real(facts.factor)),
-    h("p", {}, name(finding.reason, 4000)),
+    h("p", { class: Number.isFinite(error) && noise > 0 ? "facts" : "lead" }, name(finding.reason, 4000)),
     finding.causes.length > 0 && [h("h4", {}, t("Likely causes")), h("ol", { class: "causes" }, finding.causes.map((cause) =>
       h("li", {}, h("strong", {}, name(cause.name)), ": ", name(cause.text, 1000))))],
     finding.not_paired.length > 0 && h("p", {}, t("Or in what has no partner and went into it:"), " ", finding.not_paired.map((each) => [name(each), " "])),

@@ -221,11 +221,12 @@ function plot(app: App, element: HTMLElement, token: number, marked: number): vo
   }
   const box = h("div", { role: "img", "aria-label": t("{0} along {1} values; the largest is {2} at {3}", label, rows.length, number(Math.max(...known)), peak(app, rows, values)) });
   const open = button(t("Open the worst value of this token"), () => go("op", rows[values.indexOf(values.reduce((a, b) => ((b ?? 0) > (a ?? 0) ? b : a), 0))]));
-  element.append(box, open);
+  const key = (kind: string, text: string) => h("span", {}, h("i", { class: `k ${kind}` }), text);
+  element.append(box, h("p", { class: "says" }, withNoise ? [key("my", t("error")), key("golden", t("expected"))] : key("my", label), key("", t("fault"))), open);
   plotted = new uPlot({
     width: Math.max(280, element.clientWidth - 4), height: 300,
     scales: { x: { time: false }, y: { distr: 3, log: 10 } },
-    legend: { live: false },
+    legend: { show: false },
     cursor: { points: { size: 7 }, drag: { x: true, y: false } },
     axes: [
       { stroke: colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, label: t("values in the order of the computation"), labelSize: 22, size: 36 },
@@ -233,10 +234,10 @@ function plot(app: App, element: HTMLElement, token: number, marked: number): vo
     ],
     series: [
       {},
-      { label: withNoise ? t("expected") : "", stroke: colour("--noise"), width: 1, show: withNoise, spanGaps: true, points: { show: false } },
-      { label: "", show: withNoise, stroke: "transparent", spanGaps: true, points: { show: false } },
-      { label, stroke: colour("--accent"), width: 1.5, points: { show: rows.length < 300, size: 5 } },
-      { label: t("fault"), stroke: colour("--fault"), width: 0, points: { show: true, size: 7, fill: colour("--fault") } },
+      { stroke: colour("--noise"), width: 1, show: withNoise, spanGaps: true, points: { show: false } },
+      { show: withNoise, stroke: "transparent", spanGaps: true, points: { show: false } },
+      { stroke: colour("--accent"), width: 1.5, points: { show: rows.length < 300, size: 5 } },
+      { stroke: colour("--fault"), width: 0, points: { show: true, size: 7, fill: colour("--fault") } },
     ],
     bands: withNoise ? [{ series: [1, 2], fill: colour("--band") }] : [],
     hooks: {
