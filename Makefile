@@ -1,5 +1,5 @@
 # Thin entry points; each line is one call. `scripts/bootstrap` is the only installer.
-.PHONY: setup build demo test test-slow test-aarch64 test-old-torch asan tsan fuzz bench eval lint format wheel check clean
+.PHONY: setup build demo test test-slow test-aarch64 test-old-torch test-web web asan tsan fuzz bench eval lint format wheel check clean
 
 setup:
 	@scripts/bootstrap
@@ -16,6 +16,11 @@ test-aarch64: setup
 	@scripts/test-aarch64
 test-old-torch:
 	@scripts/test-old-torch
+web:
+	@scripts/bootstrap web
+	@cd web && npm run --silent build
+test-web: build
+	@scripts/test-web
 asan: setup
 	@scripts/sanitize asan
 tsan: setup
@@ -32,6 +37,6 @@ format:
 	@scripts/lint --fix
 wheel: setup
 	@scripts/wheel
-check: test-slow test-aarch64 test-old-torch asan tsan lint fuzz
+check: test-slow test-web test-aarch64 test-old-torch asan tsan lint fuzz
 clean:
 	rm -rf build dist demo_out

@@ -13,7 +13,7 @@ export class Model {
   readonly places: string[] = []; // different data_id, in the order in which they first come
   readonly placeOf: Uint32Array;
   readonly verdictOf: Uint8Array; // index into VERDICTS + 1; 0: none
-  private readonly cells = new Map<number, number>(); // row of token × place
+  private cells: Map<number, number> | undefined; // row of token × place, once somebody asks
   readonly details = new Map<number, Detail>();
 
   constructor(readonly about: About, readonly table: Table) {
@@ -26,15 +26,15 @@ export class Model {
       const codes = verdict.values.map((word) => (VERDICTS as readonly string[]).indexOf(word) + 1);
       for (let i = 0; i < rows; ++i) this.verdictOf[i] = codes[verdict.indices[i]];
     }
-    for (let i = 0; i < rows; ++i) {
-      const key = this.tokenOf[i] * this.places.length + this.placeOf[i];
-      if (!this.cells.has(key)) this.cells.set(key, i);
-    }
     for (const detail of about.details ?? []) this.details.set(detail.row, detail);
   }
 
   // The row of a token and a place; -1 where there is none.
   rowAt(token: number, place: number): number {
+    if (!this.cells) {
+      this.cells = new Map();
+      for (let i = this.table.rows - 1; i >= 0; --i) this.cells.set(this.tokenOf[i] * this.places.length + this.placeOf[i], i);
+    }
     return this.cells.get(token * this.places.length + place) ?? -1;
   }
   rowsOfToken(token: number): number[] {
@@ -83,9 +83,18 @@ export class Model {
   // The worst rows, at most so many.
   worst(most: number): number[] {
     const rows: number[] = [];
-    for (let i = 0; i < this.table.rows; ++i) if (this.verdictOf[i] !== 1 && this.excess(i) > 0) rows.push(i);
-    const excess = new Map(rows.map((row) => [row, this.excess(row)]));
-    return rows.sort((a, b) => excess.get(b)! - excess.get(a)! || a - b).slice(0, most);
+    const excesses: number[] = [];
+    for (let i = 0; i < this.table.rows; ++i) {
+      if (this.verdictOf[i] === 1) continue;
+      const excess = this.excess(i);
+      if (!(excess > 0) || (rows.length === most && excess <= excesses[most - 1])) continue;
+      let at = rows.length;
+      while (at > 0 && excesses[at - 1] < excess) --at;
+      rows.splice(at, 0, i);
+      excesses.splice(at, 0, excess);
+      rows.length = excesses.length = Math.min(rows.length, most);
+    }
+    return rows;
   }
 }
 

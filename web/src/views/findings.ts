@@ -41,15 +41,15 @@ function calm(app: App): string {
 
 function counts(app: App): HTMLElement {
   const of = app.about.counts?.summary ?? {};
-  const verdicts = new Map<string, number>();
-  for (let i = 0; i < app.table.rows; ++i) verdicts.set(app.model.verdict(i), (verdicts.get(app.model.verdict(i)) ?? 0) + 1);
-  const bad = (verdicts.get("fault") ?? 0) + (verdicts.get("broken") ?? 0);
+  const times = [0, 0, 0, 0, 0, 0]; // as Model.verdictOf: none, identical, noise, suspicious, fault, broken
+  for (const verdict of app.model.verdictOf) ++times[verdict];
+  const bad = times[4] + times[5];
   return h("div", { class: "cards" },
     card(t("rows"), counted(app.about.rows)),
     card(t("identical"), counted(of.identical)),
     card(t("differ"), counted(of.differing)),
     card(t("faulty rows"), counted(bad), bad > 0 ? "bad" : ""),
-    card(t("suspicious rows"), counted(verdicts.get("suspicious"))),
+    card(t("suspicious rows"), counted(times[3])),
     card(t("not compared"), counted(of.failed)),
     card(t("without a partner"), counted((of.only_golden ?? 0) + (of.only_my ?? 0))));
 }
@@ -106,7 +106,7 @@ function layers(app: App): HTMLElement {
   if (numbers.length === 0) return h("span");
   return h("section", {}, h("h3", {}, t("Along the layers: how many times the expected error")),
     h("ol", { class: "layers" }, numbers.map((layer) => h("li", {},
-      h("a", { href: `#/op/${row.get(layer)}`, "aria-label": t("layer {0}: {1} times", layer, number(worst.get(layer)!, 2)) },
-        h("span", { class: "tower", style: `height:${8 + 56 * Math.max(0, heatOfExcess(worst.get(layer)!))}px;background:${heat(heatOfExcess(worst.get(layer)!), isDark())}` }),
-        h("span", { class: "times" }, number(worst.get(layer)!, 2)), h("span", { class: "layer" }, String(layer)))))));
+      h("a", { href: `#/op/${row.get(layer)}` }, h("span", { class: "off-screen" }, t("layer {0}: {1} times", layer, number(worst.get(layer)!, 2))),
+        h("span", { "aria-hidden": "true", class: "tower", style: `height:${8 + 56 * Math.max(0, heatOfExcess(worst.get(layer)!))}px;background:${heat(heatOfExcess(worst.get(layer)!), isDark())}` }),
+        h("span", { "aria-hidden": "true", class: "times" }, number(worst.get(layer)!, 2)), h("span", { "aria-hidden": "true", class: "layer" }, String(layer)))))));
 }

@@ -165,8 +165,8 @@ class Drawing {
     },
       h("title", {}, `${visible(box.title)}\n${box.golden ? `${t("golden")}: ${visible(box.golden)}\n` : ""}${t("error")} ${number(model.error(box.row))}, ${t("expected")} ${number(model.expected(box.row))}`),
       h("rect", { width, height, rx: 6 }),
-      h("text", { x: 10, y: 19 }, `${SIGNS[verdict]} ${boxTitle(box)}`),
-      box.golden !== "" && h("text", { x: 10, y: 34, class: "golden" }, shortened(box.golden, 42)));
+      h("text", { x: 10, y: 19, "aria-hidden": "true" }, `${SIGNS[verdict]} ${boxTitle(box)}`),
+      box.golden !== "" && h("text", { x: 10, y: 34, class: "golden", "aria-hidden": "true" }, shortened(box.golden, 42)));
   }
 
   private activate(box: Box): void {
@@ -186,7 +186,10 @@ class Drawing {
     this.found = undefined;
     if (text !== "") {
       const wanted = text.toLowerCase();
-      const row = model.rowsOfToken(this.token).find((each) => model.operation(each).toLowerCase().includes(wanted) || this.app.table.text("golden_operation", each).toLowerCase().includes(wanted));
+      // The shortest name that holds it: an operation rather than what is inside.
+      const row = model.rowsOfToken(this.token)
+        .filter((each) => model.operation(each).toLowerCase().includes(wanted) || this.app.table.text("golden_operation", each).toLowerCase().includes(wanted))
+        .reduce<number | undefined>((best, each) => (best === undefined || model.operation(each).length < model.operation(best).length ? each : best), undefined);
       if (row === undefined) {
         this.says.textContent = t("no operation holds that");
         announce(this.says.textContent);
