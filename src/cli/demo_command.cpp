@@ -10,6 +10,7 @@
 #include "launch/environment.h"
 #include "launch/program.h"
 #include "record/dump_names.h"
+#include "report/utf8.h"
 
 namespace ait::cli {
 namespace {
@@ -66,6 +67,7 @@ int run_demo(const DemoOptions& options) {
   const std::string model = folder + "/model";
   const std::string golden = folder + "/golden";
   const std::string my = folder + "/my";
+  const std::string page = folder + "/report.html";
   if (fs::exists(folder, error))
     return report_error(Error(ErrorCode::kUsage, folder)
                         << "there is something already; remove it or give another folder with -o");
@@ -86,13 +88,14 @@ int run_demo(const DemoOptions& options) {
                 status) &&
       shell.run("Compare the two dumps: where does the error begin?",
                 {"ait", "llm", "compare", "-gp", golden + "/" + record::kDumpFolder, "-mp",
-                 my + "/" + record::kDumpFolder, "-o", folder + "/report"},
+                 my + "/" + record::kDumpFolder, "-o", folder + "/report", "--html", page},
                 status);
   if (!done) return status;
   return print(
       "\nThe fault was planted in the first RmsNorm of layer 2, which is operation 4: the word and "
       "position "
-      "embeddings are 0 and 1.\n");
+      "embeddings are 0 and 1.\nLook at it in a browser: " +
+      report::visible(page) + "\n");
 }
 
 class DemoCommand : public CommandOf<DemoOptions> {

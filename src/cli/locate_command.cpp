@@ -65,7 +65,7 @@ int run_locate(const LocateArguments& options) {
                 : "These rows are in no order of computation, so that each stands for "
                   "itself; the columns verdict and verdict_reason of --extended tell more.\n";
   return print(
-      out + "\n" + found.text(stdout_is_colourful()) + "\n" + found.next_step(*findings, *name),
+      out + "\n" + found.text(stdout_is_colourful(), stdout_columns()) + "\n" + found.next_step(*findings, *name),
       kDone);
 }
 

@@ -1,5 +1,6 @@
 #include "cli/process_io.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,6 +36,12 @@ void end_on_shrunk_file(int /*signal_number*/) {
 }
 
 }  // namespace
+
+size_t stdout_columns() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
 
 Result<void> write_stdout(std::string_view text) {
   while (!text.empty()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <string_view>
 
 #include "base/error.h"
@@ -17,6 +18,9 @@ inline constexpr int kInterruptedStatus = 130;
 // All of it, or kUnwritable (a full disk behind a redirection). A reader that went away (`| head`)
 // is no error.
 Result<void> write_stdout(std::string_view text);
+
+// Columns of the terminal that stdout is; 0 where it is none.
+size_t stdout_columns();
 
 // write_stdout, with a failure logged and turned into kCannot; otherwise `status`.
 int print(std::string_view text, int status = kDone);

@@ -21,6 +21,20 @@ std::string bar(double fraction, size_t width) {
   return out += kEighths[eighths % 8];
 }
 
+std::string sparkline(std::span<const double> values, size_t width) {
+  static constexpr std::array<std::string_view, 8> kBlocks = {"▁", "▂", "▃", "▄",
+                                                              "▅", "▆", "▇", "█"};
+  const size_t blocks = std::min(values.size(), width);
+  std::string out;
+  for (size_t i = 0; i < blocks; ++i) {
+    const auto part = values.subspan(i * values.size() / blocks,
+                                     (i + 1) * values.size() / blocks - i * values.size() / blocks);
+    const double value = *std::max_element(part.begin(), part.end());
+    out += value < 0 ? " " : kBlocks[std::min<size_t>(7, static_cast<size_t>(value * 8))];
+  }
+  return out;
+}
+
 std::string histogram_chart(std::span<const size_t> counts, double minimum, double maximum,
                             size_t width) {
   if (counts.empty()) return {};

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "base/log.h"
 #include "compare/non_finite.h"
+#include "report/chart.h"
 #include "report/number.h"
 #include "report/table.h"
 #include "report/utf8.h"
@@ -36,6 +39,27 @@ bool is_worse(const Row& a, const Row& b) {
   return x.cosine_similarity < y.cosine_similarity;
 }
 
+// Recordings have a few hundred layers at most; a store that was tampered with may name more.
+constexpr size_t kMostLayers = 4096;
+// What a worst row needs beside its name.
+constexpr size_t kNarrow = 100;
+constexpr size_t kLeastName = 16;
+
+// The end of a text that is too wide, since names differ there.
+std::string end_of(std::string text, size_t columns) {
+  if (report::display_width(text) <= columns) return text;
+  std::string_view rest = text;
+  while (!rest.empty() && report::display_width(rest) + 1 > columns)
+    rest.remove_prefix(report::first_character(rest).bytes);
+  return "…" + std::string(rest);
+}
+
+// 0 for a tenth of what is expected and less, 1 for a hundred times as much and more.
+double height(double times) {
+  if (!(times > 0)) return 0;
+  return std::clamp((std::log10(times) + 1) / 3, 0.0, 1.0);
+}
+
 // "token 0, 2_Layer/0_Linear/outtensor0"
 std::string where(const Row& row) {
   return fmt::format("token {}, {}", report::visible(row.token),
@@ -60,8 +84,38 @@ std::string without_paths(const Row& row) {
 
 }  // namespace
 
+void ComparisonSummary::note_layer(const Row& row) {
+  if (!row.subject.layer || !row.judgement || !(row.judgement->expected > 0)) return;
+  const double times = row.judgement->verdict == compare::Verdict::kBroken
+                           ? std::numeric_limits<double>::infinity()
+                           : row.judgement->error / row.judgement->expected;
+  if (layers_.size() >= kMostLayers && !layers_.contains(*row.subject.layer)) return;
+  double& worst = layers_[*row.subject.layer];
+  worst = std::max(worst, times);
+}
+
+// A block for each layer, the first and the last of them named.
+std::string ComparisonSummary::layers_text(size_t columns) const {
+  if (layers_.size() < 2) return {};
+  std::vector<double> heights;
+  auto worst = layers_.begin();
+  for (auto it = layers_.begin(); it != layers_.end(); ++it) {
+    heights.push_back(height(it->second));
+    if (it->second > worst->second) worst = it;
+  }
+  const std::string first = fmt::format("  layer {} ", layers_.begin()->first);
+  const std::string last = fmt::format(" {}", layers_.rbegin()->first);
+  const size_t around = first.size() + last.size();
+  const size_t room = columns == 0 ? heights.size() : columns > around + 4 ? columns - around : 4;
+  return fmt::format(
+      "Error along the layers, from a tenth of what is expected to a hundred times that; the most "
+      "is {:.2g} times, in layer {}:\n{}{}{}\n",
+      worst->second, worst->first, first, report::sparkline(heights, room), last);
+}
+
 void ComparisonSummary::add(const Row& row) {
   ++rows_;
+  note_layer(row);
   const metrics::Comparison* c = compare::metrics_of(row);
   if (compare::non_finite_differ(row)) {
     if (non_finite_++ == 0) first_non_finite_ = row;
@@ -84,7 +138,7 @@ void ComparisonSummary::add(const Row& row) {
   }
 }
 
-std::string ComparisonSummary::text(bool coloured) const {
+std::string ComparisonSummary::text(bool coloured, size_t columns) const {
   std::string out = fmt::format("{} pairs: {} identical, {} differ, {} could not be compared\n",
                                 paired(), identical_, differing_, failed_);
   if (only_golden_ + only_actual_ > 0)
@@ -108,7 +162,9 @@ std::string ComparisonSummary::text(bool coloured) const {
     }
     out += fmt::format("  {} × {}\n", count, report::visible(reason));
   }
-  if (!worst_.empty()) out += "\nThe worst of those that differ:\n" + worst_table(coloured);
+  out += layers_text(columns);
+  if (!worst_.empty())
+    out += "\nThe worst of those that differ:\n" + worst_table(coloured, columns);
   return out;
 }
 
@@ -154,19 +210,29 @@ void ComparisonSummary::keep_if_worst(const Row& row) {
   if (worst_.size() > kWorstRows) worst_.pop_back();
 }
 
-std::string ComparisonSummary::worst_table(bool coloured) const {
-  std::vector<Table::Column> titles = {{"token", Align::kRight},
-                                       {"data"},
-                                       {"cosine_similarity", Align::kRight},
-                                       {"relative_euclidean_distance", Align::kRight},
-                                       {"max_absolute_error", Align::kRight}};
+std::string ComparisonSummary::worst_table(bool coloured, size_t columns) const {
+  // A narrow terminal has room for the name and the distance, which the rows are sorted by.
+  const bool narrow = columns > 0 && columns < kNarrow;
+  std::vector<const char*> names = {"token_id", "data_id"};
+  std::vector<Table::Column> titles = {{"token", Align::kRight}, {"data"}};
+  if (narrow) {
+    names.push_back("relative_euclidean_distance");
+    titles.push_back({"distance", Align::kRight});
+  } else {
+    for (const char* name :
+         {"cosine_similarity", "relative_euclidean_distance", "max_absolute_error"}) {
+      names.push_back(name);
+      titles.push_back({name, Align::kRight});
+    }
+  }
+  constexpr size_t kBesideName = 24;  // token and distance, with blanks
   if (first_non_finite_) titles.push_back({"NaN or infinities on one side only"});
   Table table(std::move(titles));
   for (const Row& row : worst_) {
     std::vector<std::string> cells;
-    for (const char* name : {"token_id", "data_id", "cosine_similarity",
-                             "relative_euclidean_distance", "max_absolute_error"})
-      cells.push_back(tables::find_comparison_column(name)->text(row));
+    for (const char* name : names) cells.push_back(tables::find_comparison_column(name)->text(row));
+    if (narrow)
+      cells[1] = end_of(cells[1], std::max(kLeastName, columns - std::min(columns, kBesideName)));
     if (compare::non_finite_differ(row)) cells.push_back(non_finite_counts(row));
     table.add(std::move(cells));
   }

@@ -28,7 +28,8 @@ class ComparisonSummary {
   size_t rows() const { return rows_; }
   size_t paired() const { return identical_ + differing_ + by_statistics_ + failed_; }
 
-  std::string text(bool coloured) const;
+  // For a terminal of so many columns; 0: as wide as it gets.
+  std::string text(bool coloured, size_t columns = 0) const;
 
   size_t differing() const { return differing_ + by_statistics_ + non_finite_; }
 
@@ -40,7 +41,9 @@ class ComparisonSummary {
 
  private:
   void keep_if_worst(const compare::Row& row);
-  std::string worst_table(bool coloured) const;
+  std::string worst_table(bool coloured, size_t columns) const;
+  std::string layers_text(size_t columns) const;
+  void note_layer(const compare::Row& row);
 
   size_t rows_ = 0;
   size_t identical_ = 0;
@@ -54,6 +57,7 @@ class ComparisonSummary {
   std::optional<compare::Row> first_non_finite_;
   std::vector<compare::Row> worst_;
   std::optional<compare::Row> farthest_;
+  std::map<uint32_t, double> layers_;  // the most times that an error exceeds what is expected
 };
 
 }  // namespace ait::summary

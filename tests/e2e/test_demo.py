@@ -13,6 +13,8 @@ def test_the_demo_ends_at_the_planted_fault(ait, tmp_path):
     for side in ("golden", "my"):
         assert json.loads((folder / side / "ait_dump/manifest.json").read_text())["complete"]
     assert len(list((folder / "report").glob("*.csv"))) == 1
+    assert process.stdout.splitlines()[-1] == f"Look at it in a browser: {folder}/report.html"
+    assert (folder / "report.html").read_text().startswith("<!doctype html><!--ait report-->")
 
 
 def test_a_folder_that_is_there_is_left_alone(ait, tmp_path):

@@ -127,5 +127,38 @@ TEST(ComparisonSummary, JsonHasTheCountsAndTheWorstRows) {
                           HasSubstr(R"("data_id": "b")"), Not(HasSubstr(R"("data_id": "a")"))));
 }
 
+// Forty layers, of which one is far off.
+ComparisonSummary of_layers() {
+  ComparisonSummary summary;
+  for (uint32_t layer = 0; layer < 40; ++layer) {
+    Row row = measured("root.model.layers." + std::to_string(layer) + ".mlp.down_proj", 0.01);
+    row.subject.layer = layer;
+    row.judgement = {compare::Verdict::kNoise, layer == 20 ? 0.3 : 0.01, 0.01, ""};
+    summary.add(row);
+  }
+  return summary;
+}
+
+TEST(ComparisonSummary, DrawsTheErrorAlongTheLayers) {
+  const std::string text = of_layers().text(false);
+  EXPECT_THAT(text, HasSubstr("the most is 30 times, in layer 20:"));
+  EXPECT_THAT(text, HasSubstr("  layer 0 ▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▇▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃ 39\n"));
+  EXPECT_THAT(text, HasSubstr("max_absolute_error"));
+}
+
+TEST(ComparisonSummary, FitsANarrowTerminal) {
+  const std::string text = of_layers().text(false, 40);
+  EXPECT_THAT(text, HasSubstr("  layer 0 ▃▃▃▃▃▃▃▃▃▃▃▃▃▇▃▃▃▃▃▃▃▃▃▃▃▃▃ 39\n"));
+  EXPECT_THAT(text, HasSubstr("…"));
+  EXPECT_THAT(text, Not(HasSubstr("max_absolute_error")));
+  EXPECT_THAT(text, HasSubstr("mlp.down_proj"));
+}
+
+TEST(ComparisonSummary, SaysNothingOfLayersWhereThereAreNone) {
+  ComparisonSummary summary;
+  summary.add(measured("a", 0.5));
+  EXPECT_THAT(summary.text(false), Not(HasSubstr("layers")));
+}
+
 }  // namespace
 }  // namespace ait::summary

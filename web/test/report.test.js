@@ -62,7 +62,7 @@ test("the graph opens layers, finds operations, zooms, and shows both sides", as
   const page = await reports.open("demo.html");
   await page.keyboard.press("3");
   await ready(page, "graph");
-  assert.ok((await page.locator(".node.found").getAttribute("aria-label")).includes(FAULT));
+  assert.ok((await page.locator(".node.found").getAttribute("data-name")).includes(FAULT));
   assert.ok((await page.locator(".node.fault").count()) > 3);
   const boxes = await page.locator(".node").count();
   await page.click("text=Close all layers");
@@ -86,7 +86,7 @@ test("the graph opens layers, finds operations, zooms, and shows both sides", as
   await page.fill("input[type=search]", "nothing has this name");
   assert.match(await page.innerText(".graph-box .says"), /no operation holds that/);
   await page.fill("input[type=search]", "5_prefill_layer/0_rms");
-  await page.waitForSelector(".node.found[aria-label^='5_Prefill_layer/0_RmsNormOperation']");
+  await page.waitForSelector(".node.found[data-name^='5_Prefill_layer/0_RmsNormOperation']");
   await page.keyboard.press("Enter");
   await ready(page, "op");
   await visit(page, "graph");

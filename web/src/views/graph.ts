@@ -159,14 +159,14 @@ class Drawing {
     const { model } = this.app;
     const says = `${visible(boxTitle(box))}: ${t(verdict || "not judged")}${box.isGroup ? `, ${t("{0} operations", box.operations)}` : ""}`;
     return h("g", {
-      class: `node ${verdict || "none"}${box.isGroup ? " group" : ""}${this.found === box.id ? " found" : ""}`, transform: `translate(${x - width / 2},${y - height / 2})`, tabindex: "0", role: "button", "aria-label": says,
+      class: `node ${verdict || "none"}${box.isGroup ? " group" : ""}${this.found === box.id ? " found" : ""}`, transform: `translate(${x - width / 2},${y - height / 2})`, tabindex: "0", role: "button", "data-name": visible(box.title),
       "data-box": box.id,
       onclick: () => this.activate(box), onkeydown: (event: KeyboardEvent) => { if (event.key === "Enter" || event.key === " ") { this.activate(box); event.preventDefault(); event.stopPropagation(); } },
     },
-      h("title", {}, `${visible(box.title)}\n${box.golden ? `${t("golden")}: ${visible(box.golden)}\n` : ""}${t("error")} ${number(model.error(box.row))}, ${t("expected")} ${number(model.expected(box.row))}`),
+      h("title", {}, `${says}\n${visible(box.title)}\n${box.golden ? `${t("golden")}: ${visible(box.golden)}\n` : ""}${t("error")} ${number(model.error(box.row))}, ${t("expected")} ${number(model.expected(box.row))}`),
       h("rect", { width, height, rx: 6 }),
-      h("text", { x: 10, y: 19, "aria-hidden": "true" }, `${SIGNS[verdict]} ${boxTitle(box)}`),
-      box.golden !== "" && h("text", { x: 10, y: 34, class: "golden", "aria-hidden": "true" }, shortened(box.golden, 42)));
+      h("text", { x: 10, y: 19 }, `${SIGNS[verdict]} ${boxTitle(box)}`),
+      box.golden !== "" && h("text", { x: 10, y: 34, class: "golden" }, shortened(box.golden, 42)));
   }
 
   private activate(box: Box): void {
