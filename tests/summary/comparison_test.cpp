@@ -148,7 +148,7 @@ TEST(ComparisonSummary, DrawsTheErrorAlongTheLayers) {
 
 TEST(ComparisonSummary, FitsANarrowTerminal) {
   const std::string text = of_layers().text(false, 40);
-  EXPECT_THAT(text, HasSubstr("  layer 0 ▃▃▃▃▃▃▃▃▃▃▃▃▃▇▃▃▃▃▃▃▃▃▃▃▃▃▃ 39\n"));
+  EXPECT_THAT(text, HasSubstr("  layer 0 ▃▃▃▃▃▃▃▃▃▃▃▃▃▃▇▃▃▃▃▃▃▃▃▃▃▃▃ 39\n"));
   EXPECT_THAT(text, HasSubstr("…"));
   EXPECT_THAT(text, Not(HasSubstr("max_absolute_error")));
   EXPECT_THAT(text, HasSubstr("mlp.down_proj"));
