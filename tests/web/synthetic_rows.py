@@ -1,9 +1,10 @@
 """Stores of rows (docs/formats/rows.md) that no run made: a hundred thousand rows, and names that want to be obeyed.
 
-    python tests/web/synthetic_rows.py large out/large.rows
-    python tests/web/synthetic_rows.py hostile out/hostile.rows
+python tests/web/synthetic_rows.py large out/large.rows
+python tests/web/synthetic_rows.py hostile out/hostile.rows
 """
 
+import functools
 import pathlib
 import random
 import struct
@@ -29,11 +30,11 @@ OPERATIONS = [
 FAULT = (20, "self_attn.o_proj")
 HOSTILE = [
     "</script><script>window.obeyed = 1</script>",
-    "<img src=x onerror=\"window.obeyed = 1\">",
+    '<img src=x onerror="window.obeyed = 1">',
     "\"'`${window.obeyed = 1}",
     "right\u202eto left\u202c \u2066mark\u2069",
     "emoji 🦙🔥 and 漢字",
-    "=HYPERLINK(\"http://example.invalid\")",
+    '=HYPERLINK("http://example.invalid")',
     "<!--ait data-->",
     "control \x00\x07\x1b[31m characters",
     "n" * 10_000,
@@ -99,7 +100,15 @@ def row(text, token, operation, layer, kind, error, sources, draw, reason=""):
     out += side(text, 6, folder.format("golden", token, name), name, kind_name, 11, (8, 512), 2.5)
     out += side(text, 12, folder.format("my", token, name), name, kind_name, 10, (8, 512), 2.5 + error)
     out += whole(1) + comparison(error, draw) + whole(0) + text(18, reason)
-    out += whole(1) + text(19, name) + whole(kind) + whole(len(sources)) + b"".join(map(whole, sources)) + whole(0) + whole(0)
+    out += (
+        whole(1)
+        + text(19, name)
+        + whole(kind)
+        + whole(len(sources))
+        + b"".join(map(whole, sources))
+        + whole(0)
+        + whole(0)
+    )
     return out + whole(0)
 
 
@@ -140,9 +149,17 @@ def large():
                 here = error * (0.9 + 0.2 * draw.random())
                 if (layer, name) == FAULT and not again and token >= 3:
                     here = error = 0.3
-                operation = f"root.model.layers.{layer}.{name}{again}"
-                yield lambda text, o=operation, k=kind, n=kind_name, la=layer, e=here, t=token, s=([1] if layer + i else []): row(
-                    text, str(t), (o, n), la, k, e, s, draw.randrange
+                operation = (f"root.model.layers.{layer}.{name}{again}", kind_name)
+                sources = [1] if layer + i else []
+                yield functools.partial(
+                    row,
+                    token=str(token),
+                    operation=operation,
+                    layer=layer,
+                    kind=kind,
+                    error=here,
+                    sources=sources,
+                    draw=draw.randrange,
                 )
 
 
@@ -151,7 +168,15 @@ def hostile():
     for token in HOSTILE[:3]:
         for i, name in enumerate(HOSTILE):
             yield lambda text, n=name, t=token, i=i: row(
-                text, t, (n, n[:2000]), None, 3, 0.001 if i < 4 else 0.4, [1] if i else [], draw.randrange, reason=n[:2000]
+                text,
+                t,
+                (n, n[:2000]),
+                None,
+                3,
+                0.001 if i < 4 else 0.4,
+                [1] if i else [],
+                draw.randrange,
+                reason=n[:2000],
             )
 
 

@@ -1,0 +1,87 @@
+"""`ait report` and `ait llm compare --html`: the page and what it is made of. web/test opens it in a browser."""
+
+import base64
+import csv
+import gzip
+import json
+import re
+
+import numpy as np
+import pytest
+
+
+def parts(path):
+    """What a browser unpacks from a page."""
+    found = re.findall(r'<script type="text/plain" id="ait-(\w+)">([^<]*)</script>', path.read_text())
+    return {name: gzip.decompress(base64.b64decode(text)) for name, text in found}
+
+
+def about(path):
+    return json.loads(parts(path)["about"])
+
+
+@pytest.fixture
+def folders(tmp_path):
+    random = np.random.default_rng(0)
+    for name in ("same", "off", "only"):
+        array = random.standard_normal((4, 8)).astype(np.float32)
+        for side in ("g", "m"):
+            (tmp_path / side).mkdir(exist_ok=True)
+            if (name, side) != ("only", "m"):
+                np.save(tmp_path / side / f"{name}.npy", array * (1.5 if (name, side) == ("off", "m") else 1))
+    return tmp_path
+
+
+def test_compare_writes_a_page_of_its_rows(ait, folders):
+    page = folders / "pages/report.html"
+    process = ait("llm", "compare", "-gp", folders / "g", "-mp", folders / "m", "-o", folders / "out", "--html", page)
+    assert process.returncode == 0, process.stderr
+    assert f"Page: {page} (open it in a browser)" in process.stdout
+    document = about(page)
+    assert document["kind"] == "comparison"
+    assert document["rows"] == 3
+    assert document["counts"]["summary"]["only_golden"] == 1
+    assert " --html " in document["command"]
+    (detail,) = document["details"]
+    assert detail["elements"] == 32
+    assert len(detail["worst"]) == 12
+    assert sum(detail["histogram"]["golden"]) == 32
+
+
+def test_report_makes_the_same_page_of_the_rows(ait, folders):
+    ait("llm", "compare", "-gp", folders / "g", "-mp", folders / "m", "-o", folders / "out")
+    (report,) = (folders / "out").glob("*.csv")
+    for given in (folders / "out", report, report.with_suffix(".rows")):
+        process = ait("report", given)
+        assert process.returncode == 0, process.stderr
+    page = report.with_suffix(".html")
+    columns = {column["name"]: column for column in about(page)["table"]["columns"]}
+    texts = json.loads(parts(page)[columns["data_id"]["id"] + "t"])
+    with report.open(newline="") as file:
+        assert sorted(texts[1:]) == sorted(line["data_id"] for line in csv.DictReader(file))
+
+
+def test_two_single_tensors_have_no_page(ait, folders):
+    process = ait(
+        "llm", "compare", "-gp", folders / "g/off.npy", "-mp", folders / "m/off.npy", "--html", folders / "x.html"
+    )
+    assert process.returncode == 2
+    assert "--html has no effect on two files of one tensor each" in process.stderr
+    assert not (folders / "x.html").exists()
+
+
+def test_a_file_that_is_no_page_is_left_alone(ait, folders):
+    ait("llm", "compare", "-gp", folders / "g", "-mp", folders / "m", "-o", folders / "out")
+    (folders / "precious.html").write_text("precious")
+    process = ait("report", folders / "out", "-o", folders / "precious.html")
+    assert process.returncode == 2
+    assert "give the page another name" in process.stderr
+    assert (folders / "precious.html").read_text() == "precious"
+
+
+def test_what_is_no_result_is_refused(ait, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n")
+    process = ait("report", tmp_path / "x.csv")
+    assert process.returncode == 2
+    assert "is no result that a page can be made of" in process.stderr
+    assert ait("report", tmp_path / "gone").returncode == 2
