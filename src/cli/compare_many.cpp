@@ -164,8 +164,9 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
       if (!said.empty()) lead += said + "\n";
       lead += summary::coverage_text(*list.automatic, coloured);
     }
-    status = print(lead + found.text(coloured, stdout_columns()) + "\nReport: " + report::visible(*report_path) +
-                       "\n" + (page && !page->empty() ? page_line(*page) : "") +
+    status = print(lead + found.text(coloured, stdout_columns()) +
+                       "\nReport: " + report::visible(*report_path) + "\n" +
+                       (page && !page->empty() ? page_line(*page) : "") +
                        found.next_step(findings, *report_path),
                    status);
   }
