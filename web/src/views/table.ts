@@ -140,25 +140,44 @@ class Grid {
   private draw(): void {
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / LINE) - BEYOND);
     const last = Math.min(this.rows.length, first + Math.ceil(this.scroller.clientHeight / LINE) + 2 * BEYOND);
-    const lines: Node[] = [];
-    for (let at = first; at < last; ++at) lines.push(this.line(at));
-    this.body.replaceChildren(...lines);
+    // Lines are filled anew rather than made anew: that is what scrolling costs.
+    while (this.body.childElementCount > last - first) this.body.lastElementChild!.remove();
+    while (this.body.childElementCount < last - first) this.body.append(this.emptyLine());
+    for (let at = first; at < last; ++at) this.fill(this.body.children[at - first] as HTMLElement, at);
     this.scroller.setAttribute("aria-activedescendant", this.selected >= first && this.selected < last ? `line-${this.selected}` : "");
   }
 
-  private line(at: number): HTMLElement {
-    const row = this.rows[at];
-    return h("div", { class: at === this.selected ? "line selected" : "line", role: "row", id: `line-${at}`, "data-at": at, "aria-rowindex": at + 2, "aria-selected": at === this.selected ? "true" : "false", style: `top:${at * LINE}px` },
-      this.columns.map((each, i) => this.cell(each, row, i)));
+  private emptyLine(): HTMLElement {
+    return h("div", { role: "row" }, this.columns.map((each, i) => h("div", {
+      class: this.app.table.column(each)!.isNumber ? "cell num" : "cell", role: "gridcell", "aria-colindex": i + 1, style: `width:${this.width(each)}px`,
+    }, each === "verdict" ? badge("") : h("bdi"))));
   }
 
-  private cell(column: string, row: number, i: number): HTMLElement {
+  private fill(line: HTMLElement, at: number): void {
+    const row = this.rows[at];
+    line.className = at === this.selected ? "line selected" : "line";
+    line.id = `line-${at}`;
+    line.dataset.at = String(at);
+    line.style.top = `${at * LINE}px`;
+    line.setAttribute("aria-rowindex", String(at + 2));
+    line.setAttribute("aria-selected", at === this.selected ? "true" : "false");
+    this.columns.forEach((column, i) => {
+      const place = line.children[i].firstElementChild!;
+      if (column === "verdict") {
+        const verdict = this.app.table.text(column, row);
+        if (place.className !== `badge ${verdict || "none"}`) place.replaceWith(badge(verdict));
+        return;
+      }
+      const text = this.text(column, row);
+      if (place.textContent !== text) place.textContent = text;
+    });
+  }
+
+  private text(column: string, row: number): string {
     const values = this.app.table.column(column)!;
-    const kind = values.isNumber ? "cell num" : "cell";
-    const attributes = { class: kind, role: "gridcell", "aria-colindex": i + 1, style: `width:${this.width(column)}px` };
-    if (column === "verdict") return h("div", attributes, badge(values.text(row)));
-    if (values.isNumber) return h("div", attributes, values.has(row) ? (Number.isNaN(values.number(row)) ? "nan" : number(values.number(row), column.startsWith("cosine") ? 8 : 4)) : "");
-    return h("div", attributes, h("bdi", {}, shortened(values.text(row), 120)));
+    if (!values.isNumber) return shortened(values.text(row), 120);
+    if (!values.has(row)) return "";
+    return Number.isNaN(values.number(row)) ? "nan" : number(values.number(row), column.startsWith("cosine") ? 8 : 4);
   }
 
   private open(at: number): void {
