@@ -64,9 +64,9 @@ int run_locate(const LocateArguments& options) {
       *in_order ? summary::findings_text(*findings, found.differing(), options.explain)
                 : "These rows are in no order of computation, so that each stands for "
                   "itself; the columns verdict and verdict_reason of --extended tell more.\n";
-  return print(
-      out + "\n" + found.text(stdout_is_colourful(), stdout_columns()) + "\n" + found.next_step(*findings, *name),
-      kDone);
+  return print(out + "\n" + found.text(stdout_is_colourful(), stdout_columns()) + "\n" +
+                   found.next_step(*findings, *name),
+               kDone);
 }
 
 class LocateCommand : public CommandOf<LocateArguments> {
