@@ -69,6 +69,8 @@ def draw_case(name: str, rng: random.Random, folder: pathlib.Path, with_noise: b
     against_torch = rng.random() < 0.5
     golden_type = rng.choice(("fp32", "fp32", "fp16")) if my_type != "fp32" else "fp32"
     processes = ("--tp", "2") if switch.one_rank or rng.random() < 0.25 else ()
+    if name == "engine-head-mapping" and processes and model.shape.key_heads < 4:
+        return None  # a process has one key head, which cannot stand in another's place
 
     # Sizes are measured against the library's own run in float32, which has every operation that the fault is in.
     exact = model.record(folder / "exact", "fp32", *processes)
