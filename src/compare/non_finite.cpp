@@ -57,7 +57,8 @@ bool non_finite_differ(const Row& row) {
 
 std::string non_finite_counts(const Row& row) {
   const auto count = [](const Side& side) {
-    if (side.kept == capture::Kept::kBytes) return std::to_string(side.statistics->non_finite());
+    if (side.kept == capture::Kept::kBytes && side.statistics)
+      return std::to_string(side.statistics->non_finite());
     return std::string(side.has_non_finite() ? "some" : "none");
   };
   return "golden: " + count(row.golden) + ", my side: " + count(row.actual);
