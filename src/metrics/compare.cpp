@@ -13,18 +13,8 @@ namespace {
 constexpr size_t kBlocksPerChunk = 64;
 constexpr size_t kChunkElements = kBlocksPerChunk * kBlockElements;
 
-// Whether sums of the float32 kernel are as good as double ones. They are wrong by up to 5e-7 of
-// the average of e^d - 1 - d where few elements carry all the weight, and by far less where the
-// errors of many average out; 1/golden_weights is the weight of the heaviest element.
-constexpr double kGoodWhenSpread = 4e-5;
-bool is_good_enough(const KlSums& kl) {
-  constexpr double kAlwaysGood = 2e-6;
-  constexpr double kSpreadWeights = 1e4;
-  if (kl.golden_shift != kl.actual_shift) return false;  // double blocks among them
-  const double average =
-      (kl.actual_weights - kl.golden_weights - kl.weighted_difference) / kl.golden_weights;
-  return average <= (kl.golden_weights >= kSpreadWeights ? kGoodWhenSpread : kAlwaysGood);
-}
+// Weights of a block whose values are all this far below the largest seen are below 1e-34 of its.
+constexpr double kNoWeight = 80;
 
 // Without a branch per element: only an exponent of all ones carries into the sign bit.
 bool all_finite(const double* values, size_t count) {
@@ -121,7 +111,6 @@ struct Chunk {
   RowTotal rows;  // those that lie wholly in this chunk
   RowSums head;   // the row that began before, if any; else the chunk's only, unfinished row
   RowSums tail;   // the row that goes on after
-  bool fast_kl = false;
   Profiler::Part profile;
 };
 
@@ -147,41 +136,23 @@ class PairComparison {
   }
 
   Comparison run() {
-    Chunk whole = measure(differs_much_at_first() ? Kl::kDouble : Kl::kFastWhereAllowed);
+    Chunk whole = measure();
     const Scales scales = {protective_scale(whole.total.golden.magnitude()),
                            protective_scale(whole.total.actual.magnitude()),
                            protective_scale(whole.maxima.absolute)};
     if (scales.golden != 1 || scales.actual != 1 || scales.difference != 1) {
       scales_ = scales;
-      whole = measure(Kl::kDouble);
-    } else if (whole.fast_kl && !is_good_enough(whole.kl)) {
-      whole.kl = measure(Kl::kDoubleOnly).kl;
+      whole = measure();
     }
     return finish(whole);
   }
 
  private:
-  enum class Kl : uint8_t { kFastWhereAllowed, kDouble, kDoubleOnly };
-
-  // Whether the first block makes it unlikely that the float32 kernel will do for KL.
-  bool differs_much_at_first() const {
-    const size_t count = std::min(kBlockElements, golden_.elements());
-    if (!fast_ || !request_.kl || request_.rows || count == 0) return false;
-    PairBuffers buffers;
-    PairBlock block;
-    const bool clean =
-        measure_fast(golden_.block(0, count, buffers.golden_scratch),
-                     actual_.block(0, count, buffers.actual_scratch), count, 0, block, nullptr);
-    return clean && block.dd / 2 > kGoodWhenSpread * static_cast<double>(count);
-  }
-
-  Chunk measure(Kl mode) {
+  Chunk measure() {
     const size_t elements = golden_.elements();
     std::vector<Chunk> chunks((elements + kChunkElements - 1) / kChunkElements);
-    const bool profiles = profiler_ && mode != Kl::kDoubleOnly;
-    if (profiles) profiler_->start(scales_);
-    parallel_for(chunks.size(), request_.threads,
-                 [&](size_t c) { measure_chunk(c, mode, chunks[c]); });
+    if (profiler_) profiler_->start(scales_);
+    parallel_for(chunks.size(), request_.threads, [&](size_t c) { measure_chunk(c, chunks[c]); });
     Chunk whole;
     RowSums open;  // the row that the next chunk's head continues
     for (size_t c = 0; c < chunks.size(); ++c) {
@@ -189,7 +160,6 @@ class PairComparison {
       whole.total.add(chunk.total);
       whole.maxima.add(chunk.maxima);
       whole.kl.add(chunk.kl);
-      whole.fast_kl |= chunk.fast_kl;
       const size_t first = c * kChunkElements;
       const size_t end = std::min(elements, first + kChunkElements);
       if (request_.rows && first % row_elements_ != 0) {
@@ -204,14 +174,14 @@ class PairComparison {
       }
       whole.rows.add(chunk.rows);
     }
-    if (profiles) {
+    if (profiler_) {
       profile_parts_.clear();
       for (const Chunk& chunk : chunks) profile_parts_.push_back(chunk.profile);
     }
     return whole;
   }
 
-  void measure_chunk(size_t c, Kl mode, Chunk& chunk) {
+  void measure_chunk(size_t c, Chunk& chunk) {
     if (request_.stop != nullptr && request_.stop->load(std::memory_order_relaxed)) return;
     PairBuffers buffers;
     const size_t begin = c * kChunkElements;
@@ -221,11 +191,6 @@ class PairComparison {
       const size_t count = std::min(kBlockElements, end - first);
       const void* g = golden_.block(first, count, buffers.golden_scratch);
       const void* m = actual_.block(first, count, buffers.actual_scratch);
-      if (mode == Kl::kDoubleOnly) {
-        const size_t kept = widen_finite(g, m, count, buffers, nullptr);
-        add_kl(buffers, 0, kept, chunk.kl);
-        continue;
-      }
       PairBlock block;
       if (profiler_) profiler_->set_cuts(first, buffers);
       const bool fast = fast_ && measure_fast(g, m, count, chunk.maxima.relative, block,
@@ -238,16 +203,7 @@ class PairComparison {
       if (request_.rows) {
         add_rows(g, m, first, count, begin, buffers, row, chunk);
       } else if (request_.kl) {
-        if (fast && mode == Kl::kFastWhereAllowed && block.max_absolute <= kFastKlMaxDifference &&
-            std::max(std::fabs(block.golden.minimum), std::fabs(block.golden.maximum)) <=
-                kFastKlMaxValue) {
-          KlSums sums;
-          kl_block_f32(golden_.dtype(), g, actual_.dtype(), m, count, block.golden.maximum, sums);
-          chunk.kl.add(sums);
-          chunk.fast_kl = true;
-        } else {
-          add_kl(buffers, 0, widen_finite(g, m, count, buffers, nullptr), chunk.kl);
-        }
+        add_kl(g, m, count, fast, block, buffers, chunk.kl);
       }
     }
     if (request_.rows && end % row_elements_ != 0)
@@ -338,10 +294,18 @@ class PairComparison {
     into.negative_inf = from.negative_inf;
   }
 
-  static void add_kl(const PairBuffers& buffers, size_t first, size_t count, KlSums& into) {
-    if (count == 0) return;
+  // `fast`: `block` is of pair_block_f32, and all values are finite.
+  void add_kl(const void* g, const void* m, size_t count, bool fast, const PairBlock& block,
+              PairBuffers& buffers, KlSums& into) const {
+    if (block.golden.maximum < into.golden_shift - kNoWeight &&
+        block.actual.maximum < into.actual_shift - kNoWeight)
+      return;
     KlSums sums;
-    kl_block_f64(buffers.golden + first, buffers.actual + first, count, sums);
+    if (!fast || !kl_block_f32(golden_.dtype(), g, actual_.dtype(), m, count, block, sums)) {
+      const size_t kept = widen_finite(g, m, count, buffers, nullptr);
+      if (kept == 0) return;
+      kl_block_f64(buffers.golden, buffers.actual, kept, sums);
+    }
     into.add(sums);
   }
 

@@ -39,13 +39,11 @@ void pair_block_f64(const double* golden, const double* actual, const double* di
 // KL sums of finite doubles.
 void kl_block_f64(const double* golden, const double* actual, size_t elements, KlSums& out);
 
-// The same in float32 lanes for blocks whose sides differ by at most kFastKlMaxDifference and whose
-// values stay within ±kFastKlMaxValue: relative error of the resulting divergence about 1e-7, see
-// docs/metrics.md.
-inline constexpr double kFastKlMaxDifference = 0x1p-6;
-inline constexpr double kFastKlMaxValue = 0x1p15;
-void kl_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
-                  size_t elements, double golden_maximum, KlSums& out);
+// The same in float32 lanes for types with has_fast_kernel(): right to 1e-5 of the divergence and
+// 1e-12. `block` is what pair_block_f32 found. False where that precision cannot be had; then
+// kl_block_f64 must do it.
+bool kl_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
+                  size_t elements, const PairBlock& block, KlSums& out);
 
 // Sums of products for the cosine of a row or a part of one.
 void row_block(const double* golden, const double* actual, size_t elements, RowSums& out);

@@ -3,10 +3,15 @@
 // With weights w = e^g and d = m - g:   KL = ln(Σ w e^d / Σ w) - Σ w d / Σ w.
 // Blocks carry their sums relative to their own maximum, so one pass over memory is enough.
 //
-// The float32 kernel takes the weights in float32, where their relative error is about 1e-7. KL
-// depends on them only through averages of e^d - 1 - d, so its own relative error is a few
-// times that: below 1e-12 absolutely as long as KL is small (is_good_enough in compare.cpp), beyond
-// which the double kernel is asked instead.
+// The float32 kernel sums w, w d and the excess w (e^d - 1 - d). That its weights are wrong by some
+// 1e-7 matters as little as for KL itself: it is KL under slightly other weights. What matters is
+// the rounding of the sums, up to kSumError of the average excess B, because Σ w e^d is had from
+// them. KL is as large as B where the average difference is 0, and far smaller where all that weighs
+// differs by the same amount. So a block whose B is more than kMostExcess times its own KL is summed
+// once more with that average taken out of d, which does not change KL; one that is not good even
+// then is left to the double kernel. The divergence of a tensor is at least the mean of those of its
+// blocks by golden's weight, and grows with the weight that a block has in actual alone (hence at
+// most 1 is counted), so that the bound of every block holds for it: 1e-5 of the value and 1e-12.
 #include "metrics/kernels.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -25,7 +30,7 @@ constexpr double kLog2E = 0x1.71547652b82fep0;
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 constexpr double kLn2Low = 0x1.abc9e3b39803fp-56;  // ln 2 - kLn2
 
-// e^r on |r| <= ln(2)/2, interpolated at Chebyshev nodes: relative error 4e-18 and 2.5e-9.
+// e^r on |r| <= ln(2)/2, interpolated at Chebyshev nodes: relative error 4e-18 and 1.6e-7.
 constexpr double kExp64[] = {0x1.0p+0,
                              0x1.0p+0,
                              0x1.0000000000011p-1,
@@ -38,13 +43,8 @@ constexpr double kExp64[] = {0x1.0p+0,
                              0x1.71ddf56d8deb5p-19,
                              0x1.28b4101c77212p-22,
                              0x1.af632a0f7e2cep-26};
-constexpr float kExp32[] = {1.0f,
-                            0x1.000000a21653fp+0f,
-                            0x1.000000287f871p-1f,
-                            0x1.5554041b96acbp-3f,
-                            0x1.5554accfdb593p-5f,
-                            0x1.126fb8fa71fe6p-7f,
-                            0x1.6d7543e4127b8p-10f};
+constexpr float kExp32[] = {0x1.000002p+0f, 1.0f,           0x1.fffd06p-2f,
+                            0x1.55547cp-3f, 0x1.576470p-5f, 0x1.123e1cp-7f};
 
 // (e^d - 1 - d) / d² = 1/2! + d/3! + …: with ten terms the next is below 1e-17 for |d| <=
 // kSmallDifference.
@@ -58,6 +58,24 @@ constexpr double kExpm1[kExpm1Terms] = {1.0 / 2,       1.0 / 6,       1.0 / 24, 
 // the largest.
 constexpr double kMinExponent64 = -708.0;
 constexpr int kMinExponent32 = -126;
+
+// (e^d - 1 - d) / d² in float32: Taylor's terms for |d| <= kTinyDifference, interpolated at
+// Chebyshev nodes for |d| <= 1; relative errors 7e-8 and 1.2e-7.
+constexpr float kTinyDifference = 0x1p-6f;
+constexpr float kTinyExcess[] = {0.5f, 1.0f / 6, 1.0f / 24};
+constexpr float kExcess[] = {0.5f,           0x1.55557ep-3f,  0x1.555566p-5f,
+                             0x1.10fc8ap-7f, 0x1.6c0660p-10f, 0x1.aa54b6p-13f,
+                             0x1.a84500p-16f};
+
+// Beyond these the range reduction of float32 loses too much, or weights leave its range.
+constexpr double kMaxValue32 = 0x1p15;
+constexpr double kMaxGap32 = 40;
+
+// Of the average excess of a block: up to eight roundings of 2^-24 in each term.
+constexpr double kSumError = 5e-7;
+// Half of what is allowed is for the sums, the rest for the weights and for what blocks share.
+constexpr double kMostExcess = 5e-6 / kSumError;
+constexpr double kSmallExcess = 5e-13 / kSumError;
 
 }  // namespace ait::metrics
 #endif
@@ -174,33 +192,56 @@ void kl_f64(const double* golden, const double* actual, size_t elements, KlSums&
   out = {max_g, max_m, total(z), total(zm), total(zd)};
 }
 
+using Full = hn::ScalableTag<float>;
+using VFull = hn::Vec<Full>;
+
 struct Kl32 {
-  V32 weights, differences, excess;
+  VFull weights, differences, excess;
 };
 
-// The sums of one vector: w, w d, and w (e^d - 1 - d).
-HWY_INLINE void add_kl(V32 g, V32 m, V32 magic, V32 least, Kl32& sums) {
-  const F32 d;
-  const hn::RebindToSigned<F32> di;
-  // `magic` is 1.5·2^23 minus the reference exponent: the sum's low bits are the exponent relative
-  // to it.
-  const V32 shifted = hn::MulAdd(g, hn::Set(d, static_cast<float>(kLog2E)), magic);
-  const V32 n = hn::Sub(shifted, magic);
-  V32 r = hn::NegMulAdd(n, hn::Set(d, 0x1.62e43p-1f), g);
-  r = hn::MulAdd(n, hn::Set(d, 0x1.05c61p-29f), r);
-  V32 p = hn::Set(d, kExp32[6]);
-  for (int k = 5; k >= 0; --k) p = hn::MulAdd(p, r, hn::Set(d, kExp32[k]));
-  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
-  const V32 scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
-  const V32 w = hn::IfThenElseZero(hn::Gt(shifted, least), scaled);
+template <size_t kTerms>
+HWY_INLINE VFull polynomial(const float (&coefficients)[kTerms], VFull x) {
+  const Full d;
+  VFull p = hn::Set(d, coefficients[kTerms - 1]);
+  for (size_t k = kTerms - 1; k-- > 0;) p = hn::MulAdd(p, x, hn::Set(d, coefficients[k]));
+  return p;
+}
 
-  const V32 e = hn::Sub(m, g);
-  V32 q = hn::MulAdd(e, hn::Set(d, 1.0f / 24), hn::Set(d, 1.0f / 6));
-  q = hn::MulAdd(q, e, hn::Set(d, 0.5f));
-  const V32 we = hn::Mul(w, e);
+// e^x relative to 2^reference, 0 where that is no normal number. `magic` is 1.5·2^23 minus the
+// reference: the low bits of its sum with x·log2(e) are the exponent.
+HWY_INLINE VFull exp32(VFull x, VFull magic, VFull least) {
+  const Full d;
+  const hn::RebindToSigned<Full> di;
+  const VFull shifted = hn::MulAdd(x, hn::Set(d, static_cast<float>(kLog2E)), magic);
+  const VFull n = hn::Sub(shifted, magic);
+  VFull r = hn::NegMulAdd(n, hn::Set(d, 0x1.62e43p-1f), x);
+  r = hn::MulAdd(n, hn::Set(d, 0x1.05c61p-29f), r);
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+  const VFull scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, polynomial(kExp32, r)), exponent));
+  return hn::IfThenElseZero(hn::Gt(shifted, least), scaled);
+}
+
+// What bounds the differences of a block.
+enum class Apart : uint8_t { kTiny, kOne, kFar };
+
+template <Apart kApart>
+HWY_INLINE void add_kl(VFull g, VFull m, VFull centre, VFull magic, VFull least, Kl32& sums) {
+  const Full d;
+  const VFull w = exp32(g, magic, least);
+  const VFull e = hn::Sub(hn::Sub(m, g), centre);
+  const VFull we = hn::Mul(w, e);
   sums.weights = hn::Add(sums.weights, w);
   sums.differences = hn::Add(sums.differences, we);
-  sums.excess = hn::MulAdd(hn::Mul(we, e), q, sums.excess);
+  if constexpr (kApart == Apart::kTiny) {
+    sums.excess = hn::MulAdd(hn::Mul(we, e), polynomial(kTinyExcess, e), sums.excess);
+  } else if constexpr (kApart == Apart::kOne) {
+    sums.excess = hn::MulAdd(hn::Mul(we, e), polynomial(kExcess, e), sums.excess);
+  } else {  // the centre is 0
+    const auto near = hn::Le(hn::Abs(e), hn::Set(d, 1.0f));
+    const VFull far = hn::Sub(hn::Sub(exp32(m, magic, least), w), we);
+    const VFull inner = hn::Mul(hn::Mul(we, e), polynomial(kExcess, e));
+    sums.excess = hn::Add(sums.excess, hn::IfThenElse(near, inner, far));
+  }
 }
 
 // What the float32 loop leaves over, widened and done in double.
@@ -215,76 +256,98 @@ KlSums kl_rest(const uint8_t* golden, const uint8_t* actual, size_t elements) {
   return sums;
 }
 
-template <class LoadG, class LoadM>
-void kl_block_f32(const uint8_t* golden, const uint8_t* actual, size_t elements,
-                  double golden_maximum, KlSums& out) {
-  const F32 d32;
-  const F64 d64;
-  const size_t lanes = hn::Lanes(d32);
-  const double reference = std::nearbyint(golden_maximum * kLog2E);
-  const V32 magic = hn::Set(d32, static_cast<float>(0x1.8p23 - reference));
-  const V32 least = hn::Set(d32, static_cast<float>(0x1.8p23 + kMinExponent32));
-  const LoadG load_g;
-  const LoadM load_m;
-  V64 z = hn::Zero(d64);
+HWY_INLINE V64 plus_halves(V64 sum, VFull v) {
+  const F64 d;
+  const V64 low = hn::PromoteTo(d, hn::LowerHalf(F32(), v));
+  return hn::Add(sum, hn::Add(low, hn::PromoteTo(d, hn::UpperHalf(F32(), v))));
+}
+
+// The sums of all whole steps, with `centre` taken out of every difference. False where they are
+// not good enough; `average` is then what to take out.
+template <Apart kApart, class LoadG, class LoadM>
+bool kl_steps(const uint8_t* golden, const uint8_t* actual, size_t elements, double reference,
+              float centre, KlSums& out, double& average) {
+  const Full d;
+  const size_t lanes = hn::Lanes(d);
+  const VFull centres = hn::Set(d, centre);
+  const VFull magic = hn::Set(d, static_cast<float>(0x1.8p23 - reference));
+  const VFull least = hn::Set(d, static_cast<float>(0x1.8p23 + kMinExponent32));
+  V64 z = hn::Zero(F64());
   V64 zd = z;
   V64 ze = z;
   // Four vectors add up in float32 before they go to double: two roundings more, a quarter of the
   // conversions.
-  constexpr size_t kUnroll = 4;
-  const size_t step = kUnroll * lanes;
-  // Without fused multiply-add the float32 range reduction would lose too much.
-  const size_t fast = HWY_NATIVE_FMA ? elements - elements % step : 0;
-  for (size_t i = 0; i < fast; i += step) {
+  for (size_t i = 0; i < elements; i += 4 * lanes) {
     const uint8_t* at_g = golden + i * LoadG::kBytes;
     const uint8_t* at_m = actual + i * LoadM::kBytes;
-    const V32 none = hn::Zero(d32);
+    const VFull none = hn::Zero(d);
     Kl32 sums = {none, none, none};
-    for (size_t k = 0; k < kUnroll; ++k)
-      add_kl(load_g(d32, at_g + k * lanes * LoadG::kBytes),
-             load_m(d32, at_m + k * lanes * LoadM::kBytes), magic, least, sums);
-    z = hn::Add(z, hn::PromoteTo(d64, sums.weights));
-    zd = hn::Add(zd, hn::PromoteTo(d64, sums.differences));
-    ze = hn::Add(ze, hn::PromoteTo(d64, sums.excess));
+    for (size_t k = 0; k < 4; ++k)
+      add_kl<kApart>(LoadG()(d, at_g + k * lanes * LoadG::kBytes),
+                     LoadM()(d, at_m + k * lanes * LoadM::kBytes), centres, magic, least, sums);
+    z = plus_halves(z, sums.weights);
+    zd = plus_halves(zd, sums.differences);
+    ze = plus_halves(ze, sums.excess);
   }
-  out = {};
-  if (fast > 0) {
-    const double shift = reference * kLn2;
-    const double weights = total(z);
-    const double differences = total(zd);
-    out = {shift, shift, weights, weights + differences + total(ze), differences};
-  }
-  if (fast < elements)
-    out.add(kl_rest<LoadG, LoadM>(golden + fast * LoadG::kBytes, actual + fast * LoadM::kBytes,
-                                  elements - fast));
+  const double weights = total(z);
+  const double differences = total(zd);
+  const double excess = total(ze);
+  const double shift = reference * kLn2;
+  out = {shift, shift + static_cast<double>(centre), weights, weights + differences + excess,
+         differences};
+  average = differences / weights + static_cast<double>(centre);
+  return excess <= (kMostExcess * std::min(out.divergence(), 1.0) + kSmallExcess) *
+                       std::min(out.actual_weights, weights);
 }
 
-template <class LoadG>
-void kl_with_golden(DType actual_type, const uint8_t* golden, const uint8_t* actual,
-                    size_t elements, double golden_maximum, KlSums& out) {
-  switch (actual_type) {
-    case DType::kFloat16:
-      return kl_block_f32<LoadG, LoadFloat16>(golden, actual, elements, golden_maximum, out);
-    case DType::kBFloat16:
-      return kl_block_f32<LoadG, LoadBFloat16>(golden, actual, elements, golden_maximum, out);
-    default:
-      return kl_block_f32<LoadG, LoadFloat32>(golden, actual, elements, golden_maximum, out);
-  }
+template <Apart kApart, class LoadG, class LoadM>
+bool kl_with_or_without_centre(const uint8_t* golden, const uint8_t* actual, size_t elements,
+                               double reference, KlSums& out) {
+  double average = 0;
+  if (kl_steps<kApart, LoadG, LoadM>(golden, actual, elements, reference, 0, out, average))
+    return true;
+  if (kApart == Apart::kFar || !(std::fabs(average) <= 1)) return false;
+  return kl_steps<Apart::kOne, LoadG, LoadM>(golden, actual, elements, reference,
+                                             static_cast<float>(average), out, average);
 }
 
-void kl_f32(DType golden_type, const uint8_t* golden, DType actual_type, const uint8_t* actual,
-            size_t elements, double golden_maximum, KlSums& out) {
-  switch (golden_type) {
-    case DType::kFloat16:
-      return kl_with_golden<LoadFloat16>(actual_type, golden, actual, elements, golden_maximum,
-                                         out);
-    case DType::kBFloat16:
-      return kl_with_golden<LoadBFloat16>(actual_type, golden, actual, elements, golden_maximum,
-                                          out);
-    default:
-      return kl_with_golden<LoadFloat32>(actual_type, golden, actual, elements, golden_maximum,
-                                         out);
+template <class LoadG, class LoadM>
+bool kl_block_f32(const uint8_t* golden, const uint8_t* actual, size_t elements,
+                  const PairBlock& block, KlSums& out) {
+  const size_t step = 4 * hn::Lanes(Full());
+  const size_t whole = elements - elements % step;
+  // Without fused multiply-add the float32 range reduction would lose too much.
+  if (!HWY_NATIVE_FMA || whole == 0) return false;
+  const double low = std::min(block.golden.minimum, block.actual.minimum);
+  const double high = std::max(block.golden.maximum, block.actual.maximum);
+  if (low < -kMaxValue32 || high > kMaxValue32) return false;
+  const double reference = std::nearbyint(block.golden.maximum * kLog2E);
+  bool good = false;
+  if (block.max_absolute <= static_cast<double>(kTinyDifference)) {
+    good = kl_with_or_without_centre<Apart::kTiny, LoadG, LoadM>(golden, actual, whole, reference,
+                                                                 out);
+  } else if (block.max_absolute <= 0.5) {  // a centre may be as large again
+    good =
+        kl_with_or_without_centre<Apart::kOne, LoadG, LoadM>(golden, actual, whole, reference, out);
+  } else if (std::fabs(block.golden.maximum - block.actual.maximum) <= kMaxGap32) {
+    good =
+        kl_with_or_without_centre<Apart::kFar, LoadG, LoadM>(golden, actual, whole, reference, out);
   }
+  if (good && whole < elements)
+    out.add(kl_rest<LoadG, LoadM>(golden + whole * LoadG::kBytes, actual + whole * LoadM::kBytes,
+                                  elements - whole));
+  return good;
+}
+
+bool kl_f32(DType golden_type, const uint8_t* golden, DType actual_type, const uint8_t* actual,
+            size_t elements, const PairBlock& block, KlSums& out) {
+  bool good = false;
+  with_loader(golden_type, [&](auto load_g) {
+    with_loader(actual_type, [&](auto load_m) {
+      good = kl_block_f32<decltype(load_g), decltype(load_m)>(golden, actual, elements, block, out);
+    });
+  });
+  return good;
 }
 
 }  // namespace ait::metrics::HWY_NAMESPACE
@@ -300,11 +363,10 @@ void kl_block_f64(const double* golden, const double* actual, size_t elements, K
   HWY_DYNAMIC_DISPATCH(kl_f64)(golden, actual, elements, out);
 }
 
-void kl_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
-                  size_t elements, double golden_maximum, KlSums& out) {
-  HWY_DYNAMIC_DISPATCH(kl_f32)
-  (golden_type, static_cast<const uint8_t*>(golden), actual_type,
-   static_cast<const uint8_t*>(actual), elements, golden_maximum, out);
+bool kl_block_f32(DType golden_type, const void* golden, DType actual_type, const void* actual,
+                  size_t elements, const PairBlock& block, KlSums& out) {
+  return HWY_DYNAMIC_DISPATCH(kl_f32)(golden_type, static_cast<const uint8_t*>(golden), actual_type,
+                                      static_cast<const uint8_t*>(actual), elements, block, out);
 }
 
 }  // namespace ait::metrics

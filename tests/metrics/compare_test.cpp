@@ -14,9 +14,11 @@ namespace {
 // Sums in double against sums in long double, and |m/g - 1| against |m - g|/|g|: both leave about
 // 1e-16 absolutely, 1e-9 of the smallest relative errors that occur here.
 constexpr double kTolerance = 1e-9;
-constexpr double kKlTolerance = 1e-12;
+constexpr double kKlAbsolute = 1e-12;
+constexpr double kKlRelative = 1e-5;
 
-void expect_near(double got, double want, const char* what, double absolute = 0) {
+void expect_near(double got, double want, const char* what, double absolute = 0,
+                 double relative = kTolerance) {
   if (std::isnan(want)) {
     EXPECT_TRUE(std::isnan(got)) << what << " is " << got;
   } else if (std::isinf(want) || want == 0) {
@@ -26,8 +28,12 @@ void expect_near(double got, double want, const char* what, double absolute = 0)
       EXPECT_NEAR(got, want, absolute) << what;
     }
   } else {
-    EXPECT_NEAR(got, want, std::fabs(want) * kTolerance + absolute) << what;
+    EXPECT_NEAR(got, want, std::fabs(want) * relative + absolute) << what;
   }
+}
+
+void expect_same_kl(double got, double want, const char* what) {
+  expect_near(got, want, what, kKlAbsolute, kKlRelative);
 }
 
 void expect_same(const Side& got, const Side& want) {
@@ -62,13 +68,13 @@ void expect_same(const Comparison& got, const Comparison& want) {
   expect_near(got.mean_relative_error, want.mean_relative_error, "mean_relative_error", 1e-15);
   expect_near(got.relative_euclidean_distance, want.relative_euclidean_distance,
               "relative_euclidean_distance");
-  expect_near(got.kl_divergence, want.kl_divergence, "kl_divergence", kKlTolerance);
+  expect_same_kl(got.kl_divergence, want.kl_divergence, "kl_divergence");
   ASSERT_EQ(got.row.has_value(), want.row.has_value());
   if (got.row) {
     EXPECT_EQ(got.row->rows, want.row->rows);
     expect_near(got.row->worst_row_cosine, want.row->worst_row_cosine, "worst_row_cosine", 1e-13);
-    expect_near(got.row->kl_mean, want.row->kl_mean, "kl_mean", kKlTolerance);
-    expect_near(got.row->kl_max, want.row->kl_max, "kl_max", kKlTolerance);
+    expect_same_kl(got.row->kl_mean, want.row->kl_mean, "kl_mean");
+    expect_same_kl(got.row->kl_max, want.row->kl_max, "kl_max");
   }
 }
 
@@ -201,6 +207,41 @@ TEST_P(Metrics, KlIsRightForSmallAndLargeDifferences) {
     for (double& v : moved) v += shift;
     check(make(DType::kFloat32, moved), make(DType::kFloat32, near(moved, 1e-5, 15)));
     check(make(DType::kFloat32, golden), make(DType::kFloat32, moved));
+  }
+}
+
+// Where nearly all that weighs differs by the same amount, the terms of KL cancel.
+TEST_P(Metrics, KlIsRightWhereDifferencesAreTheSame) {
+  for (const double scale : {0.1, 3.0, 20.0}) {
+    for (const double offset : {1e-4, 0.01, 0.3, 2.0, -15.0}) {
+      for (const double noise : {0.0, 1e-5, 1e-2}) {
+        SCOPED_TRACE(::testing::Message() << scale << ' ' << offset << ' ' << noise);
+        const auto golden = normal(6000, 21, scale);
+        auto actual = near(golden, noise, 22);
+        for (double& v : actual) v += offset;
+        check(make(DType::kFloat32, golden), make(DType::kFloat32, actual));
+        check(make(DType::kFloat16, golden), make(DType::kFloat16, actual));
+        check(make(DType::kBFloat16, golden), make(DType::kFloat32, actual));
+      }
+    }
+  }
+}
+
+// As in the hidden states of language models.
+TEST_P(Metrics, KlIsRightWhereOneElementHasAllTheWeight) {
+  for (const double outlier : {8.0, 15.0, 40.0, 95.3, 700.0, 40000.0}) {
+    for (const double error : {1e-3, 0.25, 0.8, 30.0, -60.0}) {
+      SCOPED_TRACE(::testing::Message() << outlier << ' ' << error);
+      auto golden = normal(9000, 23);
+      auto actual = near(golden, 0.004, 24);
+      golden[7000] = outlier;
+      actual[7000] = outlier + error;
+      check(make(DType::kFloat32, golden), make(DType::kFloat32, actual));
+      check(make(DType::kFloat32, golden), make(DType::kBFloat16, actual));
+      golden[200] = 2 * outlier;  // in another block, before the other
+      actual[200] = 2 * outlier - error;
+      check(make(DType::kFloat16, golden), make(DType::kFloat16, actual));
+    }
   }
 }
 
