@@ -56,8 +56,6 @@ class NoisyPair {
     }
   }
 
-  const std::vector<std::byte>& golden_bytes() const { return golden_; }
-  const std::vector<std::byte>& actual_bytes() const { return actual_; }
   TensorView golden() const { return {dtype_, shape_, strides_, golden_.data(), elements_}; }
   TensorView actual() const { return {dtype_, shape_, strides_, actual_.data(), elements_}; }
 

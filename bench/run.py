@@ -97,6 +97,43 @@ def kernels(mebibytes):
     del golden, actual, np
 
 
+def real_dumps():
+    """A llama of 24 layers recorded in three precisions: the whole command and the kernels on what it computed."""
+    folder = WORK / "real"
+    command = [sys.executable, ROOT / "bench/real_bench.py", folder]
+    for arguments in ([], ["--cold"]):
+        out = subprocess.run([*command, *arguments], check=True, capture_output=True, text=True).stdout
+        for one in map(json.loads, out.splitlines()):
+            size = f"{one['bytes'] / 1e9:.1f} GB"
+            if one["work"] == "warm":
+                add(
+                    f"llama 24 × 1024, 512 tokens, {one['golden']} against {one['my']}, whole command, warm",
+                    f"{one['speed']:.0f} times as fast (spread {one['spread']:.2f}), {one['seconds']:.2f} s for {size}",
+                    ">= 15",
+                    f"the formulas in torch float32, {one['threads']} threads, {one['torch']:.1f} s",
+                )
+            elif one["work"] == "cold":
+                add(
+                    f"the same, float32 against bfloat16, cold, {size}",
+                    f"{one['of_cat']:.2f} of the speed of cat (spread {one['spread']:.2f})",
+                    ">= 0.90",
+                    f"cat of the same files {one['cat']:.2f} s",
+                )
+            else:
+                for key, title, budget in (
+                    ("metrics_without_kl", "all metrics but KL", 0.40),
+                    ("metrics_with_kl", "all metrics with KL", 0.20),
+                    ("statistics", "statistics of each side", 0.60),
+                ):
+                    add(
+                        f"{title}, tensors of that llama, {one['golden']} and {one['my']}, one core",
+                        f"{one[key]['of_bandwidth']:.2f} of read bandwidth (spread {one[key]['spread']:.2f})",
+                        f">= {budget:.2f}",
+                        f"read {one['bytes'] / one['read']['seconds'] / 1e9:.1f} GB/s",
+                    )
+    subprocess.run(["rm", "-rf", folder], check=True)
+
+
 def watch_anonymous(process, peak):
     """Samples RssAnon of a child until it ends."""
     while process.poll() is None:
@@ -383,6 +420,7 @@ def main():
     options = parser.parse_args()
     start_up()
     kernels(options.mebibytes)
+    real_dumps()
     big_pair(options.gibibytes)
     many_pairs(options.pairs)
     compiled_graphs(options.pairs // 2)
