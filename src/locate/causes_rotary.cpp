@@ -6,6 +6,7 @@
 #include <complex>
 #include <memory>
 
+#include "golden/rounder.h"
 #include "locate/attention_model.h"
 #include "locate/cause_families.h"
 
@@ -289,7 +290,39 @@ void Study::try_fixed_angles(Candidates& out) {
   }
 }
 
-// A table of cosines or sines by the usual formula, whose rows are those of other positions.
+// How the angles of a table are computed. What is rounded has a rounder.
+struct AngleRule {
+  double base = 0;
+  int64_t shift = 0;  // of all positions
+  const golden::Rounder* frequency = nullptr;
+  const golden::Rounder* position = nullptr;
+  const golden::Rounder* angle = nullptr;
+};
+
+class AngleTable {
+ public:
+  AngleTable(const AngleRule& rule, size_t pairs) : rule_(rule) {
+    for (size_t j = 0; j < pairs; ++j) {
+      const double exponent = static_cast<double>(j) / static_cast<double>(pairs);
+      frequencies_.push_back(rounded(rule.frequency, std::pow(rule.base, -exponent)));
+    }
+  }
+  double at(size_t token, size_t pair) const {
+    const auto position = static_cast<double>(static_cast<int64_t>(token) + rule_.shift);
+    return rounded(rule_.angle, rounded(rule_.position, position) * frequencies_[pair]);
+  }
+
+ private:
+  static double rounded(const golden::Rounder* rounder, double value) {
+    return rounder == nullptr ? value : rounder->round(value);
+  }
+
+  AngleRule rule_;
+  std::vector<double> frequencies_;
+};
+
+// A table of cosines or sines by the usual formula: positions, roundings and the base that mine may
+// have been made with.
 void table_causes(const Evidence& evidence, Candidates& out) {
   const size_t columns = evidence.columns();
   const Shape& shape = evidence.fault().golden.shape();
@@ -299,31 +332,49 @@ void table_causes(const Evidence& evidence, Candidates& out) {
   for (const Tensor& then : evidence.fault().golden_earlier) earlier += then.elements() / columns;
   const size_t sequences = std::max<size_t>(1, evidence.row_count() / std::max<size_t>(tokens, 1));
   earlier /= sequences;
-  for (const double base : {10000.0, 500000.0, 1000000.0})
+  constexpr double kBases[] = {10000, 500000, 1000000};
+  for (const double base : kBases)
     for (const size_t pairs : {columns / 2, columns})
       for (const bool in_turn : {false, true})
         for (const bool is_cos : {true, false}) {
           if (in_turn && pairs == columns) continue;
-          const auto at = [&](size_t i, size_t c, int64_t shift) {
-            const size_t j = in_turn ? c / 2 : c % pairs;
-            const double frequency =
-                std::pow(base, -static_cast<double>(j) / static_cast<double>(pairs));
-            const double position = static_cast<double>(
-                static_cast<int64_t>(earlier + evidence.sample()[i] % tokens) + shift);
-            return is_cos ? std::cos(position * frequency) : std::sin(position * frequency);
+          const auto by = [&](const AngleRule& rule) {
+            return [&, table = AngleTable(rule, pairs)](size_t i, size_t c) {
+              const double angle =
+                  table.at(earlier + evidence.sample()[i] % tokens, in_turn ? c / 2 : c % pairs);
+              return is_cos ? std::cos(angle) : std::sin(angle);
+            };
           };
-          if (!evidence.is_model(
-                  evidence.model_error([&](size_t i, size_t c) { return at(i, c, 0); })))
-            continue;
+          if (!evidence.is_model(evidence.model_error(by({base})))) continue;
+          const auto offer = [&](const AngleRule& rule, const char* name, const std::string& what) {
+            const Fit fit = evidence.fit(by(rule));
+            if (!evidence.explains(fit)) return false;
+            evidence.add(out, Proof::kModel, name, what, fit);
+            return true;
+          };
+          for (const DType type : {DType::kBFloat16, DType::kFloat16}) {
+            const golden::Rounder rounder(type);
+            const bool found =
+                offer({.base = base, .frequency = &rounder}, "precision",
+                      fmt::format("rounding the frequencies of its angles to {}", name(type))) ||
+                offer({.base = base, .position = &rounder}, "precision",
+                      fmt::format("rounding positions to {}", name(type))) ||
+                offer({.base = base, .angle = &rounder}, "precision",
+                      fmt::format("rounding its angles to {}", name(type)));
+            if (found) return;
+          }
+          for (const double other : kBases)
+            if (other != base && offer({other}, "rope-base",
+                                       fmt::format("taking {:.0f} for the base of its frequencies, "
+                                                   "which is {:.0f} in golden",
+                                                   other, base)))
+              return;
           for (int n = 1; n <= kMostShift; ++n)
-            for (const int64_t shift : {n, -n}) {
-              const Fit fit = evidence.fit([&](size_t i, size_t c) { return at(i, c, shift); });
-              if (evidence.explains(fit))
-                return evidence.add(out, Proof::kModel, "position",
-                                    fmt::format("taking positions that are {} too {}", n,
-                                                shift > 0 ? "large" : "small"),
-                                    fit);
-            }
+            for (const int64_t shift : {n, -n})
+              if (offer({base, shift}, "position",
+                        fmt::format("taking positions that are {} too {}", n,
+                                    shift > 0 ? "large" : "small")))
+                return;
           return;
         }
 }

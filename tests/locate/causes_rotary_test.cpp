@@ -87,5 +87,47 @@ TEST(RotaryCauses, FindAPositionWithoutAnyInput) {
   });
 }
 
+// A model whose buffers were cast along with its weights, or that is another model's port.
+TEST(RotaryCauses, FindHowAWrongTableWasComputed) {
+  for_each_planted(
+      [](Planter& planter, RunType golden, RunType actual) -> Planted {
+        const size_t tokens = planter.between(300, 600);
+        const size_t size = planter.among({32, 64, 128});
+        const double base = planter.between(0, 1) == 0 ? 10000 : 500000;
+        const bool is_cos = planter.between(0, 1) == 0;
+        const size_t mistake = planter.between(0, 3);
+        const auto table = [&](bool sound) {
+          Numbers out;
+          for (size_t t = 0; t < tokens; ++t)
+            for (size_t c = 0; c < size; ++c) {
+              const bool other = !sound && mistake == 3;
+              const double used = other ? (base == 10000 ? 500000 : 10000) : base;
+              double frequency = std::pow(
+                  used, -2.0 * static_cast<double>(c % (size / 2)) / static_cast<double>(size));
+              auto position = static_cast<double>(t);
+              // bfloat16 keeps eight bits.
+              const auto round = [](double value) {
+                if (value == 0) return value;
+                const double unit = std::ldexp(1.0, std::ilogb(value) - 7);
+                return std::nearbyint(value / unit) * unit;
+              };
+              if (!sound && mistake == 0) frequency = round(frequency);
+              if (!sound && mistake == 1) position = round(position);
+              double angle = position * frequency;
+              if (!sound && mistake == 2) angle = round(angle);
+              out.push_back(is_cos ? std::cos(angle) : std::sin(angle));
+            }
+          return out;
+        };
+        const Shape shape = dims({1, tokens, size});
+        CauseCase fault{planter.stored(table(true), shape, golden),
+                        planter.stored(table(false), shape, actual)};
+        fault.kind = capture::OpKind::kRotary;
+        fault.noise = 3 * noise_of(golden, actual);
+        return {fault, mistake == 3 ? "rope-base" : "precision"};
+      },
+      8);
+}
+
 }  // namespace
 }  // namespace ait::locate
