@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "base/text_file.h"
@@ -16,6 +18,7 @@ namespace ait {
 namespace {
 
 constexpr size_t kReadAheadBytes = size_t{16} << 20;
+constexpr size_t kSmallBytes = size_t{64} << 10;
 
 Error system_error(ErrorCode code, const std::string& path, std::string_view what) {
   return Error(code, path) << what << ": " << system_message(errno);
@@ -47,6 +50,20 @@ Result<void> check_room(int file, const std::string& where, uint64_t size) {
                     << kMaxTemporaryBytes);
 }
 
+// How much there was: a file may have become shorter since it was asked for its size. Nothing on
+// failure, with the reason in errno.
+std::optional<size_t> read_whole(int file, std::span<std::byte> into) {
+  size_t used = 0;
+  while (used < into.size()) {
+    const ssize_t got = ::read(file, into.data() + used, into.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+  }
+  return used;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
@@ -54,6 +71,12 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   if (!file) return fail(file.error());
   const size_t size = file->bytes;
   const std::byte* data = nullptr;
+  if (size > 0 && size <= kSmallBytes) {
+    auto bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+    const auto got = read_whole(file->descriptor.get(), {bytes.get(), size});
+    if (!got) return fail(system_error(ErrorCode::kUnreadable, path, "cannot be read"));
+    return std::shared_ptr<const MappedFile>(new MappedFile(path, std::move(bytes), *got));
+  }
   if (size > 0) {
     void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file->descriptor.get(), 0);
     if (mapping == MAP_FAILED)
@@ -96,7 +119,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::temporary(
 }
 
 MappedFile::~MappedFile() {
-  if (size_ > 0) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (size_ > 0 && read_ == nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 }  // namespace ait

@@ -1,5 +1,5 @@
 // Read-only bytes of a file, mapped rather than read, so that a tensor of any size costs no memory
-// of ours.
+// of ours. Small files are read: mapping takes longer, and threads that map wait for each other.
 //
 //   auto file = MappedFile::open(path);
 //   if (!file) return fail(file.error());
@@ -41,8 +41,11 @@ class MappedFile {
  private:
   MappedFile(std::string path, const std::byte* data, size_t size)
       : path_(std::move(path)), data_(data), size_(size) {}
+  MappedFile(std::string path, std::unique_ptr<std::byte[]> bytes, size_t size)
+      : path_(std::move(path)), read_(std::move(bytes)), data_(read_.get()), size_(size) {}
 
   std::string path_;
+  std::unique_ptr<std::byte[]> read_;  // null: mapped
   const std::byte* data_;
   size_t size_;
 };

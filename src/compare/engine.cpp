@@ -1,5 +1,7 @@
 #include "compare/engine.h"
 
+#include <algorithm>
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -17,8 +19,12 @@ namespace {
 using capture::TensorRecord;
 using formats::TensorFile;
 
-// Pairs on their way per thread: enough to keep the disk busy ahead of the threads.
+// Batches on their way per thread: enough to keep the disk busy ahead of the threads.
 constexpr size_t kInFlightPerThread = 8;
+
+// Pairs up to this size are not read ahead; so many of them go together.
+constexpr uint64_t kSmallPairBytes = uint64_t{128} << 10;
+constexpr size_t kSmallPairs = 32;
 
 // Files that hold many tensors are opened once for all of them, the last ones of each side: more
 // than a checkpoint has shards, as tensors next to each other need not lie in the same shard.
@@ -64,6 +70,7 @@ struct Item {
   OpenSide golden;
   OpenSide actual;
   std::vector<std::pair<Row, uint64_t>> rows;
+  bool opened = false;
   bool stopped = false;
 };
 
@@ -158,26 +165,48 @@ class Run {
     size_t finished = 0;
     with_threads(threads, [&] {
       const size_t in_flight = kInFlightPerThread * available_threads();
-      items_.resize(in_flight);
-      finished = run_pipeline(pairs_.count, in_flight,
-                              {[&](size_t i) { return prepare(i); }, [&](size_t i) { work(i); },
-                               [&](size_t i) { finish(i, emit); }});
+      batches_.resize(in_flight);
+      run_pipeline(pairs_.count, in_flight,
+                   {[&](size_t i) { return prepare(batch(i)); },
+                    [&](size_t i) {
+                      for (Item& at : batch(i)) work(at);
+                    },
+                    [&](size_t i) {
+                      for (Item& at : batch(i)) finished += finish(at, emit) ? 1 : 0;
+                    }});
     });
-    return finished - stopped_;
+    return finished;
   }
 
  private:
-  Item& item(size_t i) { return items_[i % items_.size()]; }
+  using Batch = std::vector<Item>;
+  Batch& batch(size_t i) { return batches_[i % batches_.size()]; }
 
-  bool prepare(size_t i) {
-    if (stop_) return false;
-    Item& at = item(i);
-    at = {};
-    at.pair = pairs_.at(i);
-    if (at.pair.unread) return true;
+  // Large files are opened ahead, one pair at a time, so that the disk brings them while others are
+  // measured. Small ones, of which there may be millions, go many together to the thread that
+  // measures them.
+  bool prepare(Batch& into) {
+    into.clear();
+    while (!stop_ && next_ < pairs_.count) {
+      Item& at = into.emplace_back();
+      at.pair = pairs_.at(next_++);
+      const bool ahead = reads_ahead_;
+      if (!at.pair.unread && (ahead || has_members(at.pair))) open_files(at);
+      if (ahead || into.size() == kSmallPairs) break;
+    }
+    return !into.empty();
+  }
+
+  static bool has_members(const match::Pair& pair) {
+    const auto is_member = [](const TensorRecord& record) { return !record.member.empty(); };
+    return std::ranges::any_of(pair.golden.records, is_member) ||
+           std::ranges::any_of(pair.actual.records, is_member);
+  }
+
+  void open_files(Item& at) {
     at.golden = open_side(at.pair.golden, golden_files_);
     at.actual = open_side(at.pair.actual, actual_files_);
-    return true;
+    at.opened = true;
   }
 
   static OpenSide open_side(const match::Side& side, FileCache& files) {
@@ -187,9 +216,9 @@ class Run {
     return out;
   }
 
-  void work(size_t i) {
-    Item& at = item(i);
+  void work(Item& at) {
     const match::Pair& pair = at.pair;
+    if (!pair.unread && !at.opened) open_files(at);
     if (pair.unread) {
       Row row;
       describe(row, pair);
@@ -201,6 +230,7 @@ class Run {
     } else {
       measure_whole(at);
     }
+    if (!at.rows.empty()) reads_ahead_ = at.rows.front().second > kSmallPairBytes;
     at.golden.clear();
     at.actual.clear();
     at.stopped = stop_;
@@ -315,16 +345,13 @@ class Run {
     from(row.actual, pair.actual);
   }
 
-  void finish(size_t i, const std::function<void(Row&&, uint64_t)>& emit) {
-    Item& at = item(i);
-    // The rows end at the first pair that was cut short: a gap would look like a result.
+  // Whether its rows were given out: they end at the first pair that was cut short, since a gap
+  // would look like a result.
+  bool finish(Item& at, const std::function<void(Row&&, uint64_t)>& emit) {
     cut_short_ |= at.stopped;
-    if (cut_short_) {
-      ++stopped_;
-    } else {
-      for (auto& [row, bytes] : at.rows) emit(std::move(row), bytes);
-    }
-    at = {};
+    if (cut_short_) return false;
+    for (auto& [row, bytes] : at.rows) emit(std::move(row), bytes);
+    return true;
   }
 
   const match::Pairs& pairs_;
@@ -332,9 +359,10 @@ class Run {
   const std::atomic<bool>& stop_;
   FileCache golden_files_;
   FileCache actual_files_;
-  std::vector<Item> items_;
+  std::vector<Batch> batches_;
+  size_t next_ = 0;                       // pair
+  std::atomic<bool> reads_ahead_ = true;  // the last pair that was measured is worth it
   bool cut_short_ = false;
-  size_t stopped_ = 0;
 };
 
 }  // namespace

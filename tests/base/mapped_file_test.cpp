@@ -50,6 +50,23 @@ TEST_F(MappedFileTest, OutlivesTheNameOfTheFile) {
   EXPECT_EQ(text_of(**opened), "kept");
 }
 
+TEST_F(MappedFileTest, HoldsFilesOfAnySize) {
+  for (const size_t size : {1u, 4096u, 65536u, 65537u, 300000u}) {
+    std::string content(size, 'x');
+    content.back() = 'y';
+    const auto opened = MappedFile::open(file("x", content));
+    ASSERT_TRUE(opened.has_value());
+    EXPECT_EQ(text_of(**opened), content) << size;
+  }
+}
+
+TEST_F(MappedFileTest, ASmallFileStaysWholeWhenItIsCut) {
+  const auto opened = MappedFile::open(file("x", "all of it"));
+  ASSERT_TRUE(opened.has_value());
+  fs::resize_file(at("x"), 0);
+  EXPECT_EQ(text_of(**opened), "all of it");
+}
+
 TEST_F(MappedFileTest, AnEmptyFileHasNoBytes) {
   const auto opened = MappedFile::open(file("empty", ""));
   ASSERT_TRUE(opened.has_value());

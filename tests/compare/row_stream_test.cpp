@@ -18,8 +18,8 @@ using Next = RowStream::Next;
 
 constexpr size_t kMany = 1'000'000;
 constexpr size_t kThreads = 2;
-// The engine has pairs on their way, too: a few for each thread.
-constexpr size_t kFarAhead = 2 * RowStream::kRowsAhead;
+// The engine has pairs on their way, too: a few batches for each thread.
+constexpr size_t kFarAhead = 4 * RowStream::kRowsAhead;
 
 class Stream : public ::testing::Test {
  protected:
