@@ -11,8 +11,10 @@
 #include "match/fed.h"
 #include "match/match_problem.h"
 #include "match/plan.h"
+#include "match/routing.h"
 #include "match/rows.h"
 #include "match/same_ranks.h"
+#include "match/seen.h"
 #include "match/segment_match.h"
 
 namespace ait::match {
@@ -45,24 +47,6 @@ bool has_data(const Recording& recording) {
                      [](const capture::Slot& slot) { return slot.kept == Kept::kBytes; });
 }
 
-// Makes one segment of everything.
-void forget_layers(Program& program) {
-  for (const Segment& layer : program.layers)
-    program.outside.operations.insert(program.outside.operations.end(), layer.operations.begin(),
-                                      layer.operations.end());
-  std::sort(program.outside.operations.begin(), program.outside.operations.end());
-  program.layers.clear();
-}
-
-// So many of them, from the first to the last.
-std::vector<Value> spread_over(const std::vector<Value>& values, size_t count) {
-  if (values.size() <= count) return values;
-  std::vector<Value> out;
-  out.reserve(count);
-  for (size_t i = 0; i < count; ++i) out.push_back(values[i * (values.size() - 1) / (count - 1)]);
-  return out;
-}
-
 class Automatic {
  public:
   Automatic(SharedRecording golden, SharedRecording actual, const AutomaticOptions& options)
@@ -86,6 +70,8 @@ class Automatic {
                   << "holds no tensors to compare; record the run again with its tensors");
     const std::optional<PlaceMap> places = find_places(*golden_, *actual_);
     if (places) split_alike(*places);
+    forget_experts(*golden_, golden_programs_);
+    forget_experts(*actual_, actual_programs_);
     if (std::string doubt = places ? doubt_about_ranks(*golden_, *actual_, places->ranks) : "";
         !doubt.empty())
       notes_.push_back(std::move(doubt));
@@ -130,6 +116,14 @@ class Automatic {
              [&](const auto& segments, const auto& steps, const auto& settled,
                  PlannedProgram& out) { plan_segments(segments, steps, out, settled); }},
             program);
+    for (PlannedProgram& program : planned) {
+      const std::vector<const Step*> looked_at =
+          first_of(groups.at({program.golden, program.actual}));
+      const auto tokens_in = [&](const RunSide& side, const SideStep& step) {
+        return seen_in(side, step).tokens;
+      };
+      choose_rows({golden_side_, actual_side_, looked_at, tokens_in}, program);
+    }
     plan_alone(*alignment, places, planned);
     auto out = carry_out(golden_, actual_, golden_programs_, actual_programs_,
                          std::move(*alignment), std::move(planned), options_.level);
@@ -143,6 +137,11 @@ class Automatic {
   std::string method_without_places() const {
     const std::string how = "by the types and order of operations";
     return golden_has_data_ && actual_has_data_ ? "by the values of tensors, and " + how : how;
+  }
+
+  static std::vector<const Step*> first_of(const std::vector<const Step*>& steps) {
+    return {steps.begin(),
+            steps.begin() + static_cast<ptrdiff_t>(std::min(kRoundsLookedAt, steps.size()))};
   }
 
   // Two runs of the same graphs have the same programs. One may have recorded rounds in which only
@@ -165,36 +164,11 @@ class Automatic {
     return p.layers.empty() ? p.outside : p.layers.front();
   }
 
-  static SegmentRound segment_round(const RunSide& side, const SideStep& step,
-                                    const Segment& segment, const std::vector<Value>& values,
-                                    const Tokens& tokens) {
-    return {{side.recording, segment, values}, tokens, [&side, step](uint32_t operation) {
-              return round_of(side, step, operation);
-            }};
-  }
-
-  // The shapes of some tensors in a round, and how many tokens they tell.
-  struct Seen {
-    std::vector<Shape> shapes;
-    Tokens tokens;
-  };
   const Seen& seen_in(const RunSide& side, const SideStep& step) {
     const auto key = std::tuple(&side == &golden_side_, step.program, step.round);
     const auto known = seen_.find(key);
     if (known != seen_.end()) return known->second;
-    const Segment& segment = first_segment(side, step.program);
-    std::vector<Value> values = values_of(side.recording, segment);
-    // A handful of tensors tells it; of a compiled graph, which begins with all sorts of small
-    // things, some from everywhere.
-    constexpr size_t kEnough = 12;
-    constexpr size_t kEnoughOfGraph = 128;
-    if (side.recording.graphs.empty())
-      values.resize(std::min(values.size(), kEnough));
-    else
-      values = spread_over(values, kEnoughOfGraph);
-    auto shapes = shapes_of(segment_round(side, step, segment, values, {}));
-    const Tokens tokens = guess_tokens(shapes, side.recording.traits.batch);
-    return seen_[key] = {std::move(shapes), tokens};
+    return seen_[key] = seen_of(side, step, first_segment(side, step.program));
   }
 
   // What both sides worked on. One side may have padded or have another batch; torch knows how many
@@ -356,16 +330,15 @@ class Automatic {
       forget_layers(actual);
     }
     PlannedProgram out{programs.first, programs.second, {}};
-    const std::vector<const Step*> looked_at(
-        steps.begin(),
-        steps.begin() + static_cast<ptrdiff_t>(std::min(kRoundsLookedAt, steps.size())));
+    const std::vector<const Step*> looked_at = first_of(steps);
     const auto layers = pair_layers(golden, actual, *looked_at.front());
 
     // Layers of the same structure on both sides are one case.
     std::map<std::string, std::vector<std::pair<size_t, size_t>>> cases;
     for (const auto& [g, a] : layers)
       cases[structure_of(*golden_, golden.layers[g]) + "|" +
-            structure_of(*actual_, actual.layers[a])]
+            structure_of(*actual_, actual.layers[a]) + "|" +
+            numbers_in(*golden_, golden.layers[g]) + "|" + numbers_in(*actual_, actual.layers[a])]
           .emplace_back(g, a);
     for (const auto& [structure, members] : cases) {
       std::vector<std::pair<const Segment*, const Segment*>> segments;

@@ -1,7 +1,9 @@
 #include "match/by_types.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "match/data_flow.h"
@@ -152,6 +154,7 @@ class TypePairing {
       }
       pair_in_order(goldens, actuals, "types and order fit");
     }
+    pair_classes();
     pair_tables();
     pair_by_flow();
     pair_passed_on();
@@ -321,6 +324,38 @@ class TypePairing {
     return side.recording.ranks.size() == 1 || partial.contains(value) ||
            std::any_of(problem_.evidence.begin(), problem_.evidence.end(),
                        [&](const Evidence& evidence) { return (evidence.*facts)[value].is_same; });
+  }
+
+  // Modules of the same class, in their order; then what else two modules of the same class put out.
+  void pair_classes() {
+    if (problem_.golden.recording.traits.types != Types::kModules ||
+        problem_.actual.recording.traits.types != Types::kModules)
+      return;
+    using Values = std::vector<uint32_t>;
+    std::map<std::string, std::pair<Values, Values>> classes;  // first outputs, golden's and mine
+    for (const bool is_golden : {true, false}) {
+      const SegmentSide& side = is_golden ? problem_.golden : problem_.actual;
+      for (uint32_t i = 0; i < side.values.size(); ++i)
+        if (const std::string& type = side.operation_of(side.values[i]).type;
+            side.values[i].is_output() && side.values[i].place == 0 && !type.empty())
+          (is_golden ? classes[type].first : classes[type].second).push_back(i);
+    }
+    for (const auto& [type, both] : classes)
+      pair_in_order(both.first, both.second, "classes of modules and order fit");
+    for (size_t i = 0; i < settled_.size(); ++i) {
+      const Value golden = problem_.golden.values[settled_[i].first];
+      const Value actual = problem_.actual.values[settled_[i].second];
+      if (!golden.is_output() || !actual.is_output() || golden.index != actual.index ||
+          problem_.golden.operation_of(golden).type != problem_.actual.operation_of(actual).type)
+        continue;
+      for (uint32_t g = 0; g < problem_.golden.values.size(); ++g) {
+        const Value& other = problem_.golden.values[g];
+        if (other.position != golden.position || !other.is_output()) continue;
+        const uint32_t a =
+            find_value(problem_.actual, actual.position, Direction::kOutput, other.index);
+        if (is_free(g, a)) add(g, a, "another output of modules that correspond");
+      }
+    }
   }
 
   // Tables of angles for the first position: cosines are ones and sines zeros, which tells as much as

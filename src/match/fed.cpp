@@ -5,9 +5,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "formats/registry.h"
 #include "match/layers.h"
-#include "metrics/elements.h"
 
 namespace ait::match {
 namespace {
@@ -19,9 +17,6 @@ using capture::Operation;
 using capture::OpKind;
 using capture::Recording;
 using capture::Slot;
-
-// More tokens than any prompt has.
-constexpr size_t kMostTokens = size_t{1} << 22;
 
 // Rows of the same token differ by rounding, by the quantisation of a table at most.
 constexpr double kSameRow = 0.3;
@@ -51,21 +46,6 @@ bool looks_up(const Recording& recording, uint32_t operation) {
   for (uint32_t i = operation; i != kNoOperation; i = recording.operations[i].parent)
     if (recording.operations[i].kind == OpKind::kEmbedding) return true;
   return contains(lower(recording.operations[operation].type), "gather");
-}
-
-std::optional<std::vector<int64_t>> read_integers(const capture::TensorRecord& record) {
-  if (record.kept != capture::Kept::kBytes || !record.member.empty()) return std::nullopt;
-  const auto file = formats::open_tensor_file(record.path);
-  if (!file || (*file)->size() != 1) return std::nullopt;
-  const auto description = (*file)->describe(0);
-  if (!description || info(description->dtype).kind != DTypeKind::kInteger ||
-      count_elements(description->shape).value_or(0) > kMostTokens)
-    return std::nullopt;
-  const auto tensor = (*file)->load(0);
-  if (!tensor || tensor->elements() == 0) return std::nullopt;
-  std::vector<double> numbers(tensor->elements());
-  metrics::read_elements(tensor->view(), 0, numbers.size(), numbers.data());
-  return std::vector<int64_t>(numbers.begin(), numbers.end());
 }
 
 bool count_upwards(const std::vector<int64_t>& numbers) {
@@ -198,13 +178,14 @@ const Feeding::Slots& Feeding::slots_of(bool is_golden, size_t program) {
   return out;
 }
 
-Feeding::Integers Feeding::integers_of(bool is_golden, const SideStep& step,
-                                       const std::vector<uint32_t>& slots) const {
+Feeding::Numbers Feeding::integers_of(bool is_golden, const SideStep& step,
+                                      const std::vector<uint32_t>& slots) const {
   const RunSide& from = side(is_golden);
   for (const uint32_t slot : slots) {
     const auto round = round_of(from, step, from.recording.slots[slot].operation);
     if (!round || !from.recording.has(0, *round, slot)) continue;
-    if (auto numbers = read_integers(from.recording.record(0, *round, slot))) return numbers;
+    if (auto found = read_integers(from.recording.record(0, *round, slot)))
+      return std::move(found->numbers);
   }
   return std::nullopt;
 }
@@ -254,12 +235,12 @@ FedTokens Feeding::at(const Step& step) {
   FedTokens out;
   const Slots& golden = slots_of(true, step.golden.program);
   const Slots& actual = slots_of(false, step.actual.program);
-  const Integers golden_positions = integers_of(true, step.golden, golden.positions);
-  const Integers actual_positions = integers_of(false, step.actual, actual.positions);
+  const Numbers golden_positions = integers_of(true, step.golden, golden.positions);
+  const Numbers actual_positions = integers_of(false, step.actual, actual.positions);
   if (golden_positions && actual_positions)
     out.positions = compare_numbers(*golden_positions, *actual_positions);
-  const Integers golden_ids = integers_of(true, step.golden, golden.ids);
-  const Integers actual_ids = integers_of(false, step.actual, actual.ids);
+  const Numbers golden_ids = integers_of(true, step.golden, golden.ids);
+  const Numbers actual_ids = integers_of(false, step.actual, actual.ids);
   const bool are_ids =
       golden_ids && actual_ids && !count_upwards(*golden_ids) && !count_upwards(*actual_ids);
   const Fed by_ids = are_ids ? compare_numbers(*golden_ids, *actual_ids) : Fed::kUnknown;

@@ -44,7 +44,7 @@ class Feeding {
   FedTokens at(const Step& step);
 
  private:
-  using Integers = std::optional<std::vector<int64_t>>;
+  using Numbers = std::optional<std::vector<int64_t>>;
 
   // Slots that may hold what is looked for, the best ones first.
   struct Slots {
@@ -54,8 +54,8 @@ class Feeding {
     std::optional<uint32_t> layer_output;  // which is as wide
   };
   const Slots& slots_of(bool is_golden, size_t program);
-  Integers integers_of(bool is_golden, const SideStep& step,
-                       const std::vector<uint32_t>& slots) const;
+  Numbers integers_of(bool is_golden, const SideStep& step,
+                      const std::vector<uint32_t>& slots) const;
   std::optional<Sample> stream_of(bool is_golden, const SideStep& step, const Tokens& tokens);
   void compare_streams(const Step& step, FedTokens& out);
   const RunSide& side(bool is_golden) const { return is_golden ? golden_ : actual_; }

@@ -118,7 +118,9 @@ std::optional<Form> whole_form(const Readings& golden, const Readings& actual) {
     for (const Reading& a : actual.ways) {
       const bool one_has_lasts = g.sample.last_only != a.sample.last_only;
       const bool one_has_once = g.sample.once != a.sample.once;
-      if (g.sample.columns != a.sample.columns || (one_has_lasts && one_has_once)) continue;
+      if (g.sample.columns != a.sample.columns || g.sample.own_rows != a.sample.own_rows ||
+          (one_has_lasts && one_has_once))
+        continue;
       const Fit fit = one_has_lasts ? Fit::kLastRows : one_has_once ? Fit::kRepeat : Fit::kNone;
       keep_nearer(best,
                   {g.transform, a.transform, g.ranks, a.ranks, fit, distance(g.sample, a.sample)});

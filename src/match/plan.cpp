@@ -223,6 +223,35 @@ struct Plan {
     return out;
   }
 
+  std::optional<Integers> choice_in(bool is_golden, const Step& step, uint32_t slot) const {
+    const Recording& recording = is_golden ? *golden : *actual;
+    const auto round =
+        round_of({recording, is_golden ? golden_programs : actual_programs},
+                 is_golden ? step.golden : step.actual, recording.slots[slot].operation);
+    if (!round || !recording.has(0, *round, slot)) return std::nullopt;
+    return read_integers(recording.record(0, *round, slot));
+  }
+
+  void choose_rows_of_experts(const RoutedPair& routed, const Step& step, Pair& pair) const {
+    const auto golden_choice = choice_in(true, step, routed.golden.chosen);
+    const auto actual_choice = choice_in(false, step, routed.actual.chosen);
+    if (!golden_choice || !actual_choice || golden_choice->shape.size() != 2 ||
+        actual_choice->shape.size() != 2)
+      return;
+    const RoutedRows rows =
+        rows_in_common(routed, *golden_choice, *actual_choice, [&](bool is_golden, size_t count) {
+          const Side& side = is_golden ? pair.golden : pair.actual;
+          const bool is_one = side.records.size() == 1 && !side.transform.heads_first;
+          return is_one ? read_table(side.records[0], {count, 1}, side.transform) : RowTable{};
+        });
+    if (!rows.why_none.empty()) {
+      pair.unread = true;
+      pair.alone = rows.why_none;
+    }
+    pair.golden.rows = rows.golden;
+    pair.actual.rows = rows.actual;
+  }
+
   Pair at(size_t index) const {
     const size_t step_index =
         static_cast<size_t>(std::upper_bound(first.begin(), first.end(), index) - first.begin()) -
@@ -271,6 +300,7 @@ struct Plan {
       (golden_missing.empty() ? pair.actual : pair.golden) = {};
       if (!pair.actual.present()) pair.origin = {};
     }
+    if (planned.routed && pair.complete()) choose_rows_of_experts(*planned.routed, step, pair);
     if (!planned.actual.empty()) {
       pair.subject = subject(*actual, actual_programs[program.actual], planned.actual[0],
                              form.actual_ranks, actual_rank);

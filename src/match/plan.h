@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "match/automatic.h"
+#include "match/routing.h"
 #include "match/segment_match.h"
 #include "match/tokens.h"
 
@@ -22,6 +23,7 @@ struct PlannedPair {
   Certainty certainty = Certainty::kCertain;
   std::string why;
   std::string alone;
+  std::shared_ptr<const RoutedPair> routed;  // how the rows of experts were chosen; null: as usual
   std::string who;  // whom `alone` speaks of, where that is somebody else in every pair
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "match/layers.h"
@@ -245,6 +246,23 @@ std::string structure_of(const Recording& recording, const Segment& segment) {
   for (const uint32_t operation : segment.before)
     out +=
         "<" + std::to_string(recording.first_slot[operation + 1] - recording.first_slot[operation]);
+  return out;
+}
+
+std::string numbers_in(const Recording& recording, const Segment& layer) {
+  if (recording.traits.types != capture::Traits::Types::kModules || layer.operations.empty())
+    return {};
+  const size_t own = recording.operations[layer.operations.front()].name.size();
+  std::string out;
+  for (const uint32_t operation : layer.operations) {
+    const std::string& name = recording.operations[operation].name;
+    for (size_t dot = name.find('.', own); dot != std::string::npos;
+         dot = name.find('.', dot + 1)) {
+      const size_t end = std::min(name.find('.', dot + 1), name.size());
+      const std::string_view word = std::string_view(name).substr(dot + 1, end - dot - 1);
+      if (word.find_first_not_of("0123456789") == std::string_view::npos) out.append(word) += ' ';
+    }
+  }
   return out;
 }
 

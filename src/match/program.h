@@ -65,6 +65,10 @@ struct RunSide {
 // what is known of one segment holds for the other. Names and types do not matter.
 std::string structure_of(const capture::Recording& recording, const Segment& segment);
 
+// The numbers in the names of a layer's modules, in the order of their calls: experts of a mixture are
+// called first in another order in every layer, so that equal structures are not the same.
+std::string numbers_in(const capture::Recording& recording, const Segment& layer);
+
 // The top-level operation that an operation lies in.
 uint32_t top_of(const capture::Recording& recording, uint32_t operation);
 

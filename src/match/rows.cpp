@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace ait::match {
@@ -9,6 +10,12 @@ namespace {
 
 // Rows of the same token differ by rounding, those of two tokens by more than their size.
 constexpr double kSameRow = 0.2;
+
+// The row that holds the same is this much nearer than the next.
+constexpr double kClearRow = 0.5;
+
+// Each of so many rows can be held against each.
+constexpr size_t kMostPairedRows = 2048;
 
 // Where rows are arranged as is supposed, all but a few that a fault spoiled agree.
 constexpr double kMostRows = 0.9;
@@ -19,17 +26,24 @@ class Likeness {
   Likeness(const RowTable& golden, const RowTable& actual) : golden_(golden), actual_(actual) {}
 
   bool operator()(size_t golden, size_t actual) const {
-    if (golden >= golden_.size() || actual >= actual_.size()) return false;
+    return golden < golden_.size() && actual < actual_.size() &&
+           distance(golden, actual) <= kSameRow;
+  }
+
+  // Relative to the larger of the two; infinite where that is not known.
+  double distance(size_t golden, size_t actual) const {
     const std::vector<float>& g = golden_[golden];
     const std::vector<float>& a = actual_[actual];
     double size = 0;
     double apart = 0;
+    if (g.size() != a.size()) return std::numeric_limits<double>::infinity();
     for (size_t i = 0; i < g.size(); ++i) {
       const double difference = double{g[i]} - a[i];
       size += std::max(double{g[i]} * g[i], double{a[i]} * a[i]);
       apart += difference * difference;
     }
-    return std::isfinite(apart) && apart <= kSameRow * kSameRow * size;
+    if (!std::isfinite(apart)) return std::numeric_limits<double>::infinity();
+    return apart == 0 ? 0 : std::sqrt(apart / size);
   }
   Likeness mirrored() const { return {actual_, golden_}; }
 
@@ -258,6 +272,47 @@ std::optional<RowPair> find_rows(const RowsSide& golden, const RowsSide& actual,
       choice(golden.tokens.count, std::move(found->golden), std::move(found->golden_last)),
       choice(actual.tokens.count, std::move(found->actual), std::move(found->actual_last)),
       std::move(found->sequences)};
+}
+
+bool rows_agree(const RowTable& golden, const RowTable& actual) {
+  return !golden.empty() && golden.size() == actual.size() &&
+         agree_as_they_lie(golden.size(), actual.size(), Likeness(golden, actual));
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> pair_rows(const RowTable& golden,
+                                                     const RowTable& actual) {
+  std::vector<std::pair<uint32_t, uint32_t>> out;
+  if (golden.size() > kMostPairedRows || actual.size() > kMostPairedRows) return out;
+  const Likeness alike(golden, actual);
+  // [row]: the nearest of the other side, how far it is, and how far the next is.
+  struct Nearest {
+    size_t row = 0;
+    double apart = 2;
+    double next = 2;
+    void look_at(size_t other, double distance) {
+      if (distance < apart) {
+        next = apart;
+        apart = distance;
+        row = other;
+      } else {
+        next = std::min(next, distance);
+      }
+    }
+    bool is_clear() const { return apart <= kSameRow && next > 0 && apart <= kClearRow * next; }
+  };
+  std::vector<Nearest> of_golden(golden.size());
+  std::vector<Nearest> of_actual(actual.size());
+  for (size_t g = 0; g < golden.size(); ++g)
+    for (size_t a = 0; a < actual.size(); ++a) {
+      const double apart = alike.distance(g, a);
+      of_golden[g].look_at(a, apart);
+      of_actual[a].look_at(g, apart);
+    }
+  for (size_t g = 0; g < golden.size(); ++g)
+    if (of_golden[g].is_clear() && of_actual[of_golden[g].row].is_clear() &&
+        of_actual[of_golden[g].row].row == g)
+      out.emplace_back(static_cast<uint32_t>(g), static_cast<uint32_t>(of_golden[g].row));
+  return out;
 }
 
 }  // namespace ait::match

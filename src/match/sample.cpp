@@ -15,6 +15,9 @@ namespace {
 // Wider rows than any vocabulary are no rows of tokens.
 constexpr size_t kMaxColumns = size_t{1} << 21;
 
+// More tokens than any prompt has.
+constexpr size_t kMostTokens = size_t{1} << 22;
+
 // A round of so few tokens may have as many as there are ranks, so that a shape can mean either.
 constexpr size_t kMostShards = 8;
 
@@ -115,6 +118,13 @@ std::vector<Sample> layouts_of(const Shape& shape, const Tokens& tokens) {
   const bool has_lasts = tokens.sequences != tokens.count;
   const bool has_all = has_rows(shape, tokens.count);
   if (has_all) add(false, false, false);
+  // Some of the tokens, which an expert of a mixture was given, or each of them several times.
+  const auto rows = static_cast<size_t>(shape.size() == 2 ? shape[0] : 0);
+  if (!has_all && rows > 1 && rows != tokens.sequences) {
+    add(false, false, false);
+    out.back().own_rows = rows;
+    return out;
+  }
   // [2, 1, 151] of two tokens can be what two shards have of the last one.
   const bool is_ambiguous = shape.size() == 3 && tokens.count <= kMostShards;
   if (has_lasts && (!has_all || is_ambiguous) && has_rows(shape, tokens.sequences))
@@ -234,6 +244,7 @@ std::optional<float> Sample::constant() const {
 
 uint64_t Sample::hash() const {
   uint64_t seed = columns * 8 + (last_only ? 1 : 0) + (heads_first ? 2 : 0) + (once ? 4 : 0);
+  seed += own_rows << 32;
   for (const auto& row : rows) {
     const std::string_view bytes(reinterpret_cast<const char*>(row.data()),
                                  row.size() * sizeof(float));
@@ -249,20 +260,31 @@ std::optional<Shape> read_shape(const capture::TensorRecord& record) {
   return tensor->shape();
 }
 
+std::optional<Integers> read_integers(const capture::TensorRecord& record) {
+  const auto tensor = load_tensor(record);
+  if (!tensor || info(tensor->dtype()).kind != DTypeKind::kInteger ||
+      tensor->elements() > kMostTokens)
+    return std::nullopt;
+  std::vector<double> numbers(tensor->elements());
+  metrics::read_elements(tensor->view(), 0, numbers.size(), numbers.data());
+  return Integers{tensor->shape(), {numbers.begin(), numbers.end()}};
+}
+
 std::vector<Sample> read_samples(const capture::TensorRecord& record, const Tokens& tokens) {
   const auto tensor = load_tensor(record);
   if (!tensor || tokens.count == 0) return {};
   std::vector<Sample> out = layouts_of(tensor->shape(), tokens);
   for (Sample& sample : out) {
     sample.is_float = info(tensor->dtype()).kind == DTypeKind::kFloat;
-    const size_t rows = sample.last_only ? tokens.sequences
-                        : sample.once    ? tokens.count / tokens.sequences
-                                         : tokens.count;
+    const size_t rows = sample.last_only      ? tokens.sequences
+                        : sample.once         ? tokens.count / tokens.sequences
+                        : sample.own_rows > 0 ? sample.own_rows
+                                              : tokens.count;
     sample.columns = tensor->elements() / rows;
     if (sample.columns > kMaxColumns) continue;
     const Arranged arranged(tensor->view(), sample.heads_first);
-    for (const size_t row :
-         sample.last_only ? std::vector<size_t>{0, rows - 1} : sampled_rows(tokens))
+    const Tokens own = sample.own_rows > 0 ? Tokens{sample.own_rows, 1} : tokens;
+    for (const size_t row : sample.last_only ? std::vector<size_t>{0, rows - 1} : sampled_rows(own))
       sample.rows.push_back(read_row(arranged.view, row % rows * sample.columns, sample.columns));
   }
   std::erase_if(out, [](const Sample& sample) { return sample.columns > kMaxColumns; });
@@ -271,20 +293,23 @@ std::vector<Sample> read_samples(const capture::TensorRecord& record, const Toke
 
 std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tokens& tokens) {
   for (Sample& sample : read_samples(record, tokens))
-    if (!sample.heads_first && !sample.once) return std::move(sample);
+    if (!sample.heads_first && !sample.once && sample.own_rows == 0) return std::move(sample);
   return std::nullopt;
 }
 
-RowTable read_table(const capture::TensorRecord& record, const Tokens& tokens) {
+RowTable read_table(const capture::TensorRecord& record, const Tokens& tokens,
+                    const Transform& of) {
   const auto tensor = load_tensor(record);
   if (!tensor || tokens.count == 0 || tokens.count > kMostTableRows ||
       info(tensor->dtype()).kind != DTypeKind::kFloat || !has_rows(tensor->shape(), tokens.count))
     return {};
   const size_t columns = tensor->elements() / tokens.count;
-  if (columns < kFewestElements) return {};
+  const auto first = static_cast<size_t>(of.first);
+  const size_t taken = of.taken > 0 ? static_cast<size_t>(of.taken) : columns;
+  if (taken < kFewestElements || first + taken > columns) return {};
   RowTable out;
   for (size_t row = 0; row < tokens.count; ++row)
-    out.push_back(read_row(tensor->view(), row * columns, std::min(columns, kTableColumns)));
+    out.push_back(read_row(tensor->view(), row * columns + first, std::min(taken, kTableColumns)));
   return out;
 }
 
@@ -297,6 +322,7 @@ bool Distance::agrees() const {
 
 Distance distance(const Sample& golden, size_t golden_first, const Sample& actual,
                   size_t actual_first, size_t columns) {
+  if (golden.own_rows != actual.own_rows) return {};
   Distance out;
   std::vector<double> rows;
   const auto add = [&](const std::vector<float>& g, const std::vector<float>& a) {
@@ -325,7 +351,7 @@ Distance distance(const Sample& golden, size_t golden_first, const Sample& actua
 
 std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t columns,
                                    const Sample& wide, size_t within) {
-  if (narrow.last_only != wide.last_only || narrow.rows.empty() || wide.rows.empty() ||
+  if (!narrow.same_rows(wide) || narrow.rows.empty() || wide.rows.empty() ||
       wide.columns < within || within < columns || columns < kFewestElements)
     return std::nullopt;
   // A token in the middle: the first one of a sequence has more outliers.
@@ -347,7 +373,7 @@ std::optional<size_t> find_columns(const Sample& narrow, size_t first, size_t co
 }
 
 bool may_add_up(const Sample& one, const Sample& other, const Sample& sum) {
-  const bool alike = one.last_only == sum.last_only && other.last_only == sum.last_only;
+  const bool alike = one.same_rows(sum) && other.same_rows(sum);
   const size_t rows = sum.rows.size();
   if (!alike || rows == 0 || one.rows.size() != rows || other.rows.size() != rows) return true;
   const size_t row = rows / 2;  // as in find_columns

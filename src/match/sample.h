@@ -39,14 +39,19 @@ struct Sample {
   bool last_only = false;    // it has one row for each sequence, not one for each token
   bool once = false;         // it has the rows of one sequence, which hold for all: positions
   bool heads_first = false;  // read as if tokens came first
+  size_t own_rows = 0;  // it has so many rows, which are not those of all tokens; 0: it has those
   bool is_float = true;
   std::vector<std::vector<float>> rows;  // those of sampled_rows()
 
   bool informative() const;               // not constant, not empty
   std::optional<float> constant() const;  // the number that all elements are
   uint64_t hash() const;
+  bool same_rows(const Sample& other) const {
+    return last_only == other.last_only && own_rows == other.own_rows;
+  }
   bool same_layout(const Sample& other) const {
-    return last_only == other.last_only && once == other.once && heads_first == other.heads_first;
+    return last_only == other.last_only && once == other.once && heads_first == other.heads_first &&
+           own_rows == other.own_rows;
   }
 };
 
@@ -65,10 +70,19 @@ std::optional<Sample> read_sample(const capture::TensorRecord& record, const Tok
 
 // The beginnings of all rows of a tensor.
 using RowTable = std::vector<std::vector<float>>;
-// Empty where it has not one row of floating-point numbers for each token, or too many rows.
-RowTable read_table(const capture::TensorRecord& record, const Tokens& tokens);
+// Of the columns that `of` takes. Empty where it has not one row of floating-point numbers for each
+// token, or too many rows.
+RowTable read_table(const capture::TensorRecord& record, const Tokens& tokens,
+                    const Transform& of = {});
 
 std::optional<Shape> read_shape(const capture::TensorRecord& record);
+
+struct Integers {
+  Shape shape;
+  std::vector<int64_t> numbers;
+};
+// Nothing where it holds no integers, or more than the tokens of any prompt.
+std::optional<Integers> read_integers(const capture::TensorRecord& record);
 
 // How far two stretches of rows are apart.
 struct Distance {

@@ -368,7 +368,7 @@ class Matcher {
             is_coincidence(
                 a, [&](size_t e) { return problem_.evidence[e].at(g, a).part.has_value(); }))
           continue;
-        const Tally tally = vote_on_part(g, a);
+        const Tally tally = vote_on_part(problem_, g, a);
         const Tally::Candidate* winner = tally.winner();
         if (winner == nullptr || !have_seen_enough(*winner, a)) continue;
         parts.push_back({g, std::nullopt, a, winner->form, certainty_of(winner->form),
@@ -409,22 +409,6 @@ class Matcher {
                                uint32_t value) {
     return classes.has_data[classes.of[value]] &&
            representative_of(side, classes.peers_of(value)) == value;
-  }
-
-  // Candidates are the columns at which layers see the part.
-  Tally vote_on_part(uint32_t golden, uint32_t actual) const {
-    Tally tally;
-    std::vector<const Form*> ways;
-    for (const Evidence& evidence : problem_.evidence) {
-      const auto& part = evidence.at(golden, actual).part;
-      if (!part) continue;
-      const auto way = std::find_if(ways.begin(), ways.end(),
-                                    [&](const Form* other) { return other->same_way(*part); });
-      const auto candidate = static_cast<uint32_t>(way - ways.begin());
-      if (way == ways.end()) ways.push_back(&*part);
-      tally.vote(candidate, *part);
-    }
-    return tally;
   }
 
   bool has_whole(uint32_t actual) const {

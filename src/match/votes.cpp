@@ -224,4 +224,46 @@ std::vector<Tally> vote_on_wholes(const MatchProblem& problem) {
   return tallies;
 }
 
+namespace {
+
+// Whether two transforms take the same columns. What an expert made of two rows of 192 columns can be
+// read as one row of 384 where there is one token, so that a period says the same as a width.
+bool take_the_same(const Transform& one, const Transform& other) {
+  const auto stretch = [](const Transform& of) { return of.period > 0 ? of.period : of.columns; };
+  return one.first == other.first && one.taken == other.taken && stretch(one) == stretch(other) &&
+         one.heads_first == other.heads_first && one.join == other.join;
+}
+
+}  // namespace
+
+Tally vote_on_part(const MatchProblem& problem, uint32_t golden, uint32_t actual) {
+  std::vector<Form> ways;
+  const auto way_of = [&](const Form& part) {
+    return std::find_if(ways.begin(), ways.end(), [&](const Form& way) {
+      return take_the_same(way.golden, part.golden) && take_the_same(way.actual, part.actual) &&
+             way.golden_ranks == part.golden_ranks && way.actual_ranks == part.actual_ranks;
+    });
+  };
+  for (const Evidence& evidence : problem.evidence) {
+    const auto& part = evidence.at(golden, actual).part;
+    if (!part) continue;
+    const auto way = way_of(*part);
+    if (way == ways.end()) {
+      ways.push_back(*part);
+    } else if (part->golden.columns + part->actual.columns <
+               way->golden.columns + way->actual.columns) {
+      *way = *part;  // the rows as they lie
+    }
+  }
+  Tally tally;
+  for (const Evidence& evidence : problem.evidence) {
+    const auto& part = evidence.at(golden, actual).part;
+    if (!part) continue;
+    const auto way = way_of(*part);
+    way->distance = part->distance;
+    tally.vote(static_cast<uint32_t>(way - ways.begin()), *way);
+  }
+  return tally;
+}
+
 }  // namespace ait::match

@@ -66,4 +66,7 @@ class Tally {
 // [my class]: the votes for the golden class that it corresponds to, tensor against tensor.
 std::vector<Tally> vote_on_wholes(const MatchProblem& problem);
 
+// Votes for the columns at which a golden value is a part of mine, or mine of it.
+Tally vote_on_part(const MatchProblem& problem, uint32_t golden, uint32_t actual);
+
 }  // namespace ait::match

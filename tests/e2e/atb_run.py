@@ -459,6 +459,23 @@ class Library:
             )
             self.op("RmsNormOperation", [self.same(after)], [after_truth], ["middle"], ["after"])
 
+        expanded = self.feed_forward(layer, after)
+        out = self.low(middle.float() + expanded.float())
+        out_truth = [[(torch_name, "output", 0)]]
+        self.op(
+            "ElewiseOperation",
+            [self.same(out)],
+            out_truth,
+            ["middle", "expanded"],
+            ["out"],
+            {"elewiseType": ELEWISE["add"]},
+        )
+        self.finish([self.same(out)], out_truth)
+        return out
+
+    def feed_forward(self, layer, after):
+        R, torch_name = self.ranks, f"root.model.layers.{layer}"
+        w = lambda name: self.weights[f"model.layers.{layer}.{name}"]
         self.enter("Mlp")
         self.quant(self.same(after), "after")
         gate = [self.linear(after, self.cut(w("mlp.gate_proj.weight"), r, 0)) for r in range(R)]
@@ -505,18 +522,7 @@ class Library:
         expanded = self.reduced(inner, w("mlp.down_proj.weight"), names["down"], "inner", "expanded")
         expanded = self.faulty(layer, "down", expanded)
         self.leave([self.same(expanded)], [[(names["down"], "output", 0)]])
-        out = self.low(middle.float() + expanded.float())
-        out_truth = [[(torch_name, "output", 0)]]
-        self.op(
-            "ElewiseOperation",
-            [self.same(out)],
-            out_truth,
-            ["middle", "expanded"],
-            ["out"],
-            {"elewiseType": ELEWISE["add"]},
-        )
-        self.finish([self.same(out)], out_truth)
-        return out
+        return expanded
 
     def reduced(self, x, weight, module, reads, writes):
         """A product whose ranks hold partial sums, and what adds them up."""

@@ -277,6 +277,7 @@ class DataCase(Case):
         weights=None,
         compiled=None,
         mistaken=None,
+        library_kind=None,
         recorder=None,
         least=0.97,
         **library,
@@ -317,7 +318,7 @@ class DataCase(Case):
         dtype = library.pop("dtype", "float16")
         if dtype == "w8a8":
             library["quantised"], dtype = True, "float16"
-        run = kind(seen, self.mine, random_names=names, dtype=dtype, **library)
+        run = (library_kind or kind)(seen, self.mine, random_names=names, dtype=dtype, **library)
         self.truth = run.run_sequences(sequences, words)
 
     def _is(self, row, token, module, stem):
@@ -555,7 +556,10 @@ def adapted(draw, folder):
     which = draw.choice([["q_proj", "v_proj"], ["q_proj", "k_proj", "v_proj", "o_proj"], ["gate_proj", "down_proj"]])
     merge = draw.random() < 0.5
     if not merge:
-        # From the first layer on all data differ that the missing adapters change, but what goes into its projections.
+        # All data differ that the missing adapters change, but what goes into the projections of the first layer. That
+        # this is one of three is enough to tell in which order a fused one has its parts.
+        if options["layers"] > 3:
+            _unfuse(options)
         options.update(fused_gate_up=False, swiglu=False)
     return DataCase(
         folder,

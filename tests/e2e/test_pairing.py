@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-SOURCES = ["pairing_data", "pairing_names", "pairing_runs"]
+SOURCES = ["pairing_data", "pairing_names", "pairing_experts", "pairing_runs"]
 FIXED_CASES = 150
 DRAWN_CASES = 150
 

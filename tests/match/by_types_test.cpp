@@ -269,6 +269,16 @@ TEST(ByTypes, CountsColumnsOfPartialSumsOnce) {
               IsEmpty());
 }
 
+TEST(ByTypes, PairsModulesOfTheSameClassAndWhatElseTheyPutOut) {
+  const TinySegments both("a  Router\nb  Block", "x  Router\ny  Block", capture::kTorchTraits,
+                          capture::kTorchTraits);
+  EXPECT_THAT(pairs(both), ElementsAre("b=y", "a=x"));
+  EXPECT_EQ(pairs_of(both, {})[0].why, "classes of modules and order fit");
+  const TinySegments several("a  Router\nb  Router", "x  Router", capture::kTorchTraits,
+                             capture::kTorchTraits);
+  EXPECT_THAT(pairs(several), IsEmpty());
+}
+
 // The cosines of the first position are ones, its sines zeros.
 TEST(ByTypes, PairsTablesOfOneNumberThatNoOtherTableHolds) {
   const TinySegments both("cos  Rotary\nsin  Rotary\nzeros  Linear",

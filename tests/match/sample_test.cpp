@@ -104,5 +104,44 @@ TEST(SampledRows, AreNotMostlyFirstOnesOfSequences) {
   EXPECT_EQ(sampled_rows(chosen), (std::vector<size_t>{3, 6, 6, 4, 7}));
 }
 
+// Five tokens, three of which an expert was given.
+TEST(ReadSamples, TakesAMatrixOfOtherRowsForRowsOfItsOwn) {
+  TinyRun run(capture::kTorchTraits, "expert  Linear");
+  run.save("expert", random_matrix("x", 3, 16).values, {3, 16}, DType::kFloat32);
+  const auto samples = read_samples(run.recording.record(0, 0, 0), {5, 1});
+  ASSERT_EQ(samples.size(), 1u);
+  EXPECT_EQ(samples[0].own_rows, 3u);
+  EXPECT_EQ(samples[0].columns, 16u);
+  EXPECT_FALSE(read_sample(run.recording.record(0, 0, 0), {5, 1}));
+  Sample all = samples[0];
+  all.own_rows = 0;
+  EXPECT_FALSE(distance(samples[0], all).agrees());  // the same rows, of other tokens
+}
+
+TEST(ReadTable, ReadsTheColumnsThatATransformTakes) {
+  TinyRun run(capture::kTorchTraits, "expert  Linear");
+  const Matrix matrix = random_matrix("x", 2, 64);
+  run.save("expert", matrix.values, {2, 64}, DType::kFloat32);
+  Transform half;
+  half.columns = 64;
+  half.first = half.taken = 32;
+  const RowTable table = read_table(run.recording.record(0, 0, 0), {2, 1}, half);
+  ASSERT_EQ(table.size(), 2u);
+  EXPECT_EQ(table[1][0], matrix.values[64 + 32]);
+  half.taken = 64;
+  EXPECT_TRUE(read_table(run.recording.record(0, 0, 0), {2, 1}, half).empty());
+}
+
+TEST(ReadIntegers, ReadsNothingElse) {
+  TinyRun run(capture::kTorchTraits, "ids\nnumbers");
+  run.save("ids", std::vector<int64_t>{7, 8, 9}, {1, 3}, DType::kInt64);
+  run.save("numbers", random_matrix("x", 1, 3));
+  const auto ids = read_integers(run.recording.record(0, 0, 0));
+  ASSERT_TRUE(ids);
+  EXPECT_EQ(ids->shape, (Shape{1, 3}));
+  EXPECT_EQ(ids->numbers, (std::vector<int64_t>{7, 8, 9}));
+  EXPECT_FALSE(read_integers(run.recording.record(0, 0, 1)));
+}
+
 }  // namespace
 }  // namespace ait::match

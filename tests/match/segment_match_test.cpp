@@ -195,6 +195,22 @@ TEST(SegmentMatch, WantsMoreThanHalfOfTheLayersToSeeAPartAtTheSameColumns) {
   EXPECT_EQ(both.found({there, here, here}).matches[0].form.actual.first, 0);
 }
 
+// Two rows of 64 columns, which two experts made of one token, can be taken for one row of 128.
+TEST(SegmentMatch, TakesAPeriodAndAWidthForTheSame) {
+  const TinySegments both("a", "0_x");
+  Evidence prompt = distances({{kOtherSize}});
+  Evidence word = distances({{kOtherSize}});
+  add_part(prompt, 0, 0, 16);
+  add_part(word, 0, 0, 16);
+  word.pairs[0].part->actual.columns = 128;
+  word.pairs[0].part->actual.period = 64;
+  const auto found = both.found({word, prompt}).matches;
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].form.actual.columns, 64);
+  word.pairs[0].part->actual.period = 32;
+  EXPECT_THAT(both.match({word, prompt}), IsEmpty());
+}
+
 // Where what comes before it is wrong, a part cannot be seen.
 TEST(SegmentMatch, AsksOnlyLayersThatCouldSeeAPart) {
   const TinySegments both("norm\nq", "0_Norm\n1_Linear");
