@@ -1,7 +1,6 @@
 """`ait llm compare` on two torch runs that share names of modules: what names settle, and what they leave open."""
 
 import json
-import random
 
 import pytest
 
@@ -11,17 +10,8 @@ pytest.importorskip("transformers")
 import pairing_names
 from ait_llm import DumpConfig, register_hook
 from pairing import read_rows
-from pairing_names import KINDS, Around, make
+from pairing_names import Around, make
 from torch_script import dump
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_corresponds_is_paired_and_nothing_wrongly(ait, tmp_path, kind):
-    case = KINDS[kind](random.Random(7), tmp_path)
-    _, rows = case.compare(ait)
-    wanted, found, wrong = case.judge(rows)
-    assert not wrong, wrong[:5]
-    assert len(found) >= case.least * len(wanted), sorted(wanted - found)[:10]
 
 
 def record(folder, *models, rounds=1):
