@@ -10,6 +10,7 @@
 #include "match/by_place.h"
 #include "match/fed.h"
 #include "match/match_problem.h"
+#include "match/padding.h"
 #include "match/plan.h"
 #include "match/routing.h"
 #include "match/rows.h"
@@ -215,17 +216,23 @@ class Automatic {
         actual_->graphs.empty()) {
       const RowsSide golden_rows = rows_side(golden_side_, step.golden, golden);
       const RowsSide actual_rows = rows_side(actual_side_, step.actual, actual);
-      if (!golden_rows.tables.empty() && !actual_rows.tables.empty())
-        found = find_rows(golden_rows, actual_rows, sequences_);
+      auto by_rows = find_rows(golden_rows, actual_rows, sequences_);
+      if (by_rows || (!golden_rows.tables.empty() && !actual_rows.tables.empty()))
+        found = std::move(by_rows);
       if (sequences_.empty() && found && found->golden) sequences_ = found->sequences;
     }
     return rows_[key] = found;
   }
 
   // Tensors from before the first layer, which hold what tokens are, and where they stand.
-  static RowsSide rows_side(const RunSide& side, const SideStep& step, const Tokens& tokens) {
+  RowsSide rows_side(const RunSide& side, const SideStep& step, const Tokens& tokens) {
     constexpr size_t kEnough = 6;
-    RowsSide out{tokens, side.recording.traits.batch == capture::Traits::Batch::kPacked, {}};
+    RowsSide out{
+        tokens,
+        side.recording.traits.batch == capture::Traits::Batch::kPacked,
+        {},
+        find_padding(side, step),
+        feeding_.positions_of(&side == &golden_side_, step).value_or(std::vector<int64_t>{})};
     const Program& program = side.programs[step.program];
     const auto read = [&](const Segment& segment, bool inputs) {
       for (const Value& value : values_of(side.recording, segment)) {

@@ -235,8 +235,8 @@ FedTokens Feeding::at(const Step& step) {
   FedTokens out;
   const Slots& golden = slots_of(true, step.golden.program);
   const Slots& actual = slots_of(false, step.actual.program);
-  const Numbers golden_positions = integers_of(true, step.golden, golden.positions);
-  const Numbers actual_positions = integers_of(false, step.actual, actual.positions);
+  const Numbers golden_positions = positions_of(true, step.golden);
+  const Numbers actual_positions = positions_of(false, step.actual);
   if (golden_positions && actual_positions)
     out.positions = compare_numbers(*golden_positions, *actual_positions);
   const Numbers golden_ids = integers_of(true, step.golden, golden.ids);

@@ -43,9 +43,13 @@ class Feeding {
 
   FedTokens at(const Step& step);
 
- private:
   using Numbers = std::optional<std::vector<int64_t>>;
+  // Where tokens stand in their sequences, as it was recorded.
+  Numbers positions_of(bool is_golden, const SideStep& step) {
+    return integers_of(is_golden, step, slots_of(is_golden, step.program).positions);
+  }
 
+ private:
   // Slots that may hold what is looked for, the best ones first.
   struct Slots {
     std::vector<uint32_t> ids;

@@ -229,6 +229,47 @@ std::optional<Arrangement> arrangement_of(const RowsSide& golden, const RowsSide
   return std::nullopt;
 }
 
+// A padded batch against its sequences one after the other, as the mask says it. Positions of the
+// packed ones begin anew with each sequence; where they were recorded, they have to do so there.
+std::optional<Arrangement> by_mask(const RowsSide& padded, const RowsSide& packed) {
+  if (!padded.padding || padded.padding->size() != padded.tokens.count || !packed.is_packed)
+    return std::nullopt;
+  const Batch batch(padded.tokens);
+  const bool has_positions = packed.positions.size() == packed.tokens.count;
+  Arrangement out;
+  uint32_t at = 0;
+  for (uint32_t sequence = 0; sequence < batch.sequences; ++sequence) {
+    const uint32_t first = at;
+    for (uint32_t i = 0; i < batch.length; ++i) {
+      const uint32_t row = sequence * batch.length + i;
+      if ((*padded.padding)[row]) continue;
+      const bool follows =
+          at > 0 && has_positions && packed.positions[at] == packed.positions[at - 1] + 1;
+      if (at == packed.tokens.count || (has_positions && follows == (at == first)))
+        return std::nullopt;
+      out.add(row, at++);
+    }
+    if (at == first) return std::nullopt;
+    out.end_sequence();
+  }
+  if (at != packed.tokens.count) return std::nullopt;
+  return out;
+}
+
+// Whether a row agrees with another one than that which an arrangement gives to it: then sequences
+// lie in another order.
+bool is_contradicted(const Arrangement& arrangement, const Likeness& alike) {
+  constexpr size_t kEnough = 256;  // rows that are looked for
+  const size_t rows = arrangement.golden.size();
+  const size_t step = std::max<size_t>(1, rows / kEnough);
+  for (size_t i = 0; i < rows; i += step) {
+    if (alike(arrangement.golden[i], arrangement.actual[i])) continue;
+    for (const uint32_t other : arrangement.actual)
+      if (alike(arrangement.golden[i], other)) return true;
+  }
+  return false;
+}
+
 // Whether its rows tell tokens apart: not most of them are the same.
 bool tells_rows_apart(const RowTable& table) {
   const Likeness alike(table, table);
@@ -258,6 +299,8 @@ std::shared_ptr<const RowChoice> choice(size_t count, std::vector<uint32_t> rows
 
 std::optional<RowPair> find_rows(const RowsSide& golden, const RowsSide& actual,
                                  const std::vector<std::pair<uint32_t, uint32_t>>& sequences) {
+  std::optional<Arrangement> masked = by_mask(golden, actual);
+  if (!masked && (masked = by_mask(actual, golden))) masked->swap_sides();
   std::optional<Arrangement> found;
   for (const RowTable& g : golden.tables) {
     for (const RowTable& a : actual.tables) {
@@ -265,8 +308,10 @@ std::optional<RowPair> find_rows(const RowsSide& golden, const RowsSide& actual,
       const Likeness alike(g, a);
       if (sequences.empty() && agree_as_they_lie(g.size(), a.size(), alike)) return RowPair{};
       if (!found) found = arrangement_of(golden, actual, sequences, alike);
+      if (masked && is_contradicted(*masked, alike)) masked.reset();
     }
   }
+  if (!found) found = std::move(masked);
   if (!found) return std::nullopt;
   return RowPair{
       choice(golden.tokens.count, std::move(found->golden), std::move(found->golden_last)),

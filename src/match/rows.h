@@ -5,6 +5,7 @@
 //     d e f g h                                             of the one is the first half of the other
 //
 // The embeddings of the tokens tell it: rows of the two runs that hold the same are the same token.
+// Where they do not, the mask of a padded batch does.
 #pragma once
 
 #include <memory>
@@ -22,6 +23,9 @@ struct RowsSide {
   Tokens tokens;
   bool is_packed = false;  // sequences of any lengths lie one after the other
   std::vector<RowTable> tables;
+  std::shared_ptr<const std::vector<bool>>
+      padding;                     // of each row, by the mask; null: none is known
+  std::vector<int64_t> positions;  // of each row in its sequence; empty: they are not known
 };
 
 struct RowPair {

@@ -258,6 +258,17 @@ class Mistaken:
         return self._weights
 
 
+class Negated:
+    """A model whose embeddings were loaded for a library with the wrong sign: no row of one run is in the other."""
+
+    def __init__(self, model):
+        self.config, self._weights = model.config, dict(model.state_dict())
+        self._weights["model.embed_tokens.weight"] = -self._weights["model.embed_tokens.weight"]
+
+    def state_dict(self):
+        return self._weights
+
+
 class DataCase(Case):
     """A model run by torch on `lengths` tokens of each sequence, and by the library on the same or on `others`."""
 
@@ -277,6 +288,7 @@ class DataCase(Case):
         weights=None,
         compiled=None,
         mistaken=None,
+        negated=False,
         library_kind=None,
         recorder=None,
         least=0.97,
@@ -284,7 +296,8 @@ class DataCase(Case):
     ):
         self.folder, self.least = pathlib.Path(folder), least
         is_adapted_alike = (adapters or ("", 0, True))[2]
-        self.is_healthy = library.get("fault") is mistaken is None and not other_prompt and is_adapted_alike
+        is_sound = library.get("fault") is mistaken is None and not negated
+        self.is_healthy = is_sound and not other_prompt and is_adapted_alike
         self.is_adapted = adapters is not None
         torch.set_num_threads(1)
         if family == "gpt2":
@@ -308,6 +321,8 @@ class DataCase(Case):
                 setattr(layer, name, OptimizedModule(getattr(layer, name)))
         if mistaken is not None:
             seen = Mistaken(model, *mistaken)
+        if negated:
+            seen = Negated(model)
         draw = torch.Generator().manual_seed(seed + 1)
         sequences = [torch.randint(1, model.config.vocab_size, (n,), generator=draw) for n in lengths]
         self.recorder = TorchRecorder(model, self.golden, names=Names(names), **(recorder or {}))
@@ -466,6 +481,26 @@ def rows_by_position(draw, folder):
 def padded(draw, folder):
     lengths = draw.sample(range(2, 10), draw.choice([2, 3]))
     return DataCase(folder, lengths=lengths, **_drawn(draw))
+
+
+class Masked(DataCase):
+    """Nothing but the mask tells which rows of a padded batch are which of the packed one; types and order tell the
+    operations. Every pair can be measured, though nothing is the same."""
+
+    def judge(self, rows):
+        wanted, found, wrong = super().judge(rows)
+        for row in rows:
+            if row["golden_data_path"] and row["my_data_path"] and not row["cosine_similarity"]:
+                wrong.append((row["token_id"], row["data_id"], row["golden_data_path"], row["cmp_fail_reason"]))
+        return wanted, found, wrong
+
+
+def masked(draw, folder):
+    options = {**_drawn(draw), "names": None, "ranks": 1}
+    if options["family"] == "gpt2":
+        options.update(_library(draw, "llama"), family="llama", sizes={}, gathered_head=False)
+    _unfuse(options)
+    return Masked(folder, lengths=draw.sample(range(2, 10), draw.choice([2, 3])), negated=True, least=0.90, **options)
 
 
 def heads_first(draw, folder):
@@ -640,6 +675,7 @@ KINDS = {
     "batch": batch,
     "rows by position": rows_by_position,
     "padded": padded,
+    "masked": masked,
     "heads first": heads_first,
     "one token": one_token,
     "zeros": zeros,

@@ -19,10 +19,21 @@ RowTable table(const std::string& tokens) {
 }
 
 RowsSide batch(size_t sequences, const std::string& tokens) {
-  return {{tokens.size(), sequences}, false, {table(tokens)}};
+  return {{tokens.size(), sequences}, false, {table(tokens)}, nullptr, {}};
 }
 
-RowsSide packed(const std::string& tokens) { return {{tokens.size(), 1}, true, {table(tokens)}}; }
+RowsSide packed(const std::string& tokens) {
+  return {{tokens.size(), 1}, true, {table(tokens)}, nullptr, {}};
+}
+
+// A batch that was given a mask.
+RowsSide masked(size_t sequences, const std::string& tokens) {
+  RowsSide out = batch(sequences, tokens);
+  std::vector<bool> padding;
+  for (const char token : tokens) padding.push_back(token == '.');
+  out.padding = std::make_shared<std::vector<bool>>(padding);
+  return out;
+}
 
 TEST(Rows, AreTakenAsTheyLieWhereTheyAgree) {
   for (const auto& [golden, actual] : {std::pair(batch(2, "abcdef"), packed("abcdef")),
@@ -61,6 +72,35 @@ TEST(Rows, OfOneSequenceAreFoundInABatch) {
   ASSERT_TRUE(rows && rows->golden);
   EXPECT_THAT(rows->golden->rows, IsEmpty());
   EXPECT_THAT(rows->actual->rows, ElementsAre(7, 8, 9));
+}
+
+TEST(Rows, FollowFromTheMaskWhereEmbeddingsDoNotTellThem) {
+  // Another embedding, in part or altogether; or two ways to cut equal tokens.
+  for (const auto& [golden, actual] :
+       {std::pair("..abcdefgh", "abcdefgx"), std::pair("..abcdefgh", "stuvwxyz"),
+        std::pair("..abababab", "abababab")}) {
+    const auto rows = find_rows(masked(2, golden), packed(actual));
+    ASSERT_TRUE(rows && rows->golden) << actual;
+    EXPECT_THAT(rows->golden->rows, ElementsAre(2, 3, 4, 5, 6, 7, 8, 9));
+    EXPECT_THAT(rows->actual->last, ElementsAre(2, 7));
+  }
+  const auto other_way = find_rows(packed("stuvwxyz"), masked(2, "..abcdefgh"));
+  ASSERT_TRUE(other_way && other_way->golden);
+  EXPECT_THAT(other_way->actual->rows, ElementsAre(2, 3, 4, 5, 6, 7, 8, 9));
+  RowsSide unread = packed("");
+  unread.tables.clear();
+  unread.tokens.count = 8;
+  EXPECT_TRUE(find_rows(masked(2, "..abcdefgh"), unread));
+}
+
+TEST(Rows, DoNotFollowFromAMaskThatDoesNotFit) {
+  EXPECT_FALSE(find_rows(masked(2, "..abcdefgh"), packed("stuvwxy")));   // one row less
+  EXPECT_FALSE(find_rows(masked(2, "..abcdefgh"), packed("defghabx")));  // the other one first
+  RowsSide positions = packed("stuvwxyz");
+  positions.positions = {0, 1, 2, 0, 1, 2, 3, 4};
+  EXPECT_TRUE(find_rows(masked(2, "..abcdefgh"), positions));
+  positions.positions = {0, 1, 2, 3, 4, 0, 1, 2};
+  EXPECT_FALSE(find_rows(masked(2, "..abcdefgh"), positions));
 }
 
 TEST(Rows, AreNotGuessed) {
