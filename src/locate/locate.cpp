@@ -161,7 +161,7 @@ uint32_t Locator::earlier_finding(size_t i) const {
   if (const auto known = infected_.find(values_[i].id); known != infected_.end())
     return known->second;
   const std::optional<uint32_t>& layer = waiting_[i].row.subject.layer;
-  if (!values_[i].reads_cache() || !layer) return kNoFinding;
+  if (!values_[i].reads_cache || !layer) return kNoFinding;
   for (uint32_t known = 0; known < findings_.size(); ++known)
     if (findings_[known].row.token != token_ &&
         findings_[known].row.subject.layer.value_or(0) <= *layer)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_set>
 
 namespace ait::locate {
@@ -17,16 +18,25 @@ constexpr size_t kColumn = 2;
 
 // A value that is so many times as far off as expected is a fault. Against what the kind of an
 // operation does in general, against what it does in this model, and against what was measured.
-constexpr double kKindFactor = 5;
-constexpr double kPeersFactor = 4;
-constexpr double kNoiseRunFactor = 2;
+// Products with weights, sums and mere moves hand errors on as they are, whatever the data; a norm or
+// an activation may make more of them; attention and what lies between modules far more.
+struct Factors {
+  Errors kind, peers, noise_run;
+  Errors calibrated;  // against a noise run, where other layers say how it relates to my run
+  double straying;    // of few elements: by this over the root of their number
+};
+constexpr Factors kSteady = {{2.5, 2.5, 4}, {3, 3, 3.5}, {1.8, 2, 2}, {1.7, 1.8, 1.9}, 1};
+constexpr Factors kBent = {{4, 4, 5}, {4, 4.5, 4.5}, {2.3, 2.1, 2.2}, {1.8, 2, 2}, 1};
+constexpr Factors kOpen = {{5, 6, 7}, {4, 5, 6}, {2.3, 2.5, 2.6}, {2.2, 2.4, 2.6}, 3};
 constexpr double kBeforeFactor = 10;
-// Between modules a perturbed run rounds nothing that the model itself rounds.
-constexpr double kNoiseBetween = 3;
 
 // The worst of many rows or columns strays farther than their mean does.
-constexpr Errors kLocalFactor = {1, 1.3, 1.5};
 constexpr Errors kLocalFloor = {1, 2.5, 3};
+constexpr Errors kLocalFactor = {1, 1.3, 1.5};
+// Columns of few rows stray more: by this over the root of their number. What may be anything says
+// nothing by single elements.
+constexpr double kColumnStraying = 0.5;
+constexpr size_t kFewestRows = 4;
 
 // Two rows that have nothing to do with each other.
 constexpr double kOtherRow = 1.5;
@@ -39,10 +49,23 @@ constexpr size_t kEnoughPeers = 3;
 // One or two may both be unlike this one.
 constexpr double kFewPeersMargin = 1.5;
 constexpr double kLeastGain = 0.6;
+// Other operations of the same kind are less alike than the same operation of other layers.
+constexpr double kKinMargin = 1.3;
 // All but the tenth of them that have the largest gains must be surpassed by this.
 constexpr double kAbovePeers = 1.5;
 
-constexpr double kFewElements = 64;
+// Of the gains of other layers those that are this many times the median are faults of their own.
+constexpr double kMostAboveMedian = 4;
+// What one or two other layers do may be a fault of theirs: more than this many times what such
+// operations do in general is not believed.
+constexpr double kMostSteadyGain = 2;
+constexpr double kMostGain = 8;
+// The noise run's gain is of one value: it is no less than this part of what other layers have.
+constexpr double kLeastOfPeers = 0.7;
+// How much noisier my run may be than the noise run, and single layers than the usual one.
+constexpr double kMostNoisier = 3;
+constexpr double kMostAboveUsual = 2;
+constexpr double kAboveNoisePeers = 1.3;
 
 // The root mean square of a rounding, in units; and which part of a noise run's errors is smallest.
 constexpr double kUsualRounding = 0.42;
@@ -54,9 +77,6 @@ constexpr double kExactFloor = 1.0 / 3;
 // Inputs that are off by more than this have hardly anything to do with golden's: what comes of them
 // tells nothing of who computed it.
 constexpr double kLostInput = 0.5;
-
-// Weights of a norm are rounded, too, and a channel of which little is left shows it.
-constexpr double kNormColumns = 2;
 
 struct KindModel {
   double gain;
@@ -83,6 +103,23 @@ KindModel model_of(const Value& value) {
       return {1.8, 1};
     default:
       return {2.5, 1.2};
+  }
+}
+
+const Factors& factors_of(const Value& value) {
+  switch (value.kind) {
+    case OpKind::kMove:
+    case OpKind::kEmbedding:
+    case OpKind::kLinear:
+    case OpKind::kAdd:
+    case OpKind::kRotary:
+      return kSteady;
+    case OpKind::kNorm:
+    case OpKind::kActivation:
+    case OpKind::kMultiply:
+      return kBent;
+    default:
+      return kOpen;
   }
 }
 
@@ -117,18 +154,29 @@ class Model {
       : values_(values), noise_(noise), memory_(memory) {}
 
   std::vector<Expected> run() {
-    inputs_.resize(values_.size());
-    floors_.resize(values_.size());
-    cancelling_.assign(values_.size(), 1);
-    for (size_t i = 0; i < values_.size(); ++i) look_at_inputs(i);
-    lower_exact_floors();
-    for (size_t i = 0; i < values_.size(); ++i)
-      if (const Value& value = values_[i]; value.role != 0 && is_usable(value))
-        peers_[value.role].push_back(static_cast<uint32_t>(i));
+    const size_t count = values_.size();
+    mine_.reserve(count);
+    for (const Value& value : values_) mine_.push_back(measured_of(value));
+    inputs_.resize(count);
+    noise_inputs_.resize(noise_.size());
+    floors_.resize(count);
+    cancelling_.assign(count, 1);
+    for (size_t i = 0; i < count; ++i) look_at_inputs(i);
+    find_exact();
+    for (size_t i = 0; i < count; ++i) {
+      const Value& value = values_[i];
+      if (value.role == 0 || !is_usable(value)) continue;
+      peers_[value.role].push_back(static_cast<uint32_t>(i));
+      if (has_noise(i)) noise_peers_[value.role].push_back(static_cast<uint32_t>(i));
+      if (has_kin(value)) kin_[kin_of(value)].push_back(static_cast<uint32_t>(i));
+    }
+    by_noise_.resize(noise_.size());
+    for (size_t i = 0; i < noise_.size(); ++i)
+      if (has_noise(i)) by_noise_[i] = by_noise_gain(i);
     std::vector<Expected> out;
-    out.reserve(values_.size());
+    out.reserve(count);
     Errors before{};
-    for (size_t i = 0; i < values_.size(); ++i) {
+    for (size_t i = 0; i < count; ++i) {
       out.push_back(expected(i, before));
       if (is_finite(values_[i]))
         for (size_t k = 0; k < kMeasures; ++k)
@@ -138,40 +186,39 @@ class Model {
   }
 
  private:
+  using Measured = NoiseRun::Measured;
+
   static bool is_finite(const Value& value) { return value.is_compared && !value.is_broken; }
   // Its gain can be told.
   bool is_usable(const Value& value) const {
     return is_finite(value) && value.has_origin && !value.is_bound && !value.is_discrete &&
            !value.is_identical;
   }
+  bool has_noise(size_t i) const {
+    return i < noise_.size() && noise_[i] && noise_[i]->errors[kWhole] > 0;
+  }
+
+  // Operations of the same kind in a layer: norms do to errors what other norms of the model do.
+  static bool has_kin(const Value& value) {
+    return value.is_leaf && (value.kind == OpKind::kNorm || value.kind == OpKind::kLinear);
+  }
+  static uint64_t kin_of(const Value& value) { return static_cast<uint64_t>(value.kind); }
+
+  static Measured measured_of(const Value& value) {
+    return {value.errors, value.spread, value.unit, value.is_identical, value.share_differing};
+  }
 
   void look_at_inputs(size_t i) {
     const Value& value = values_[i];
-    Errors& inputs = inputs_[i];
     double unit = std::max(value.unit, value.passed_unit);
-    for (const uint32_t at : value.sources) {
-      const Value& source = values_[at];
-      unit = std::max(unit, source.unit);
-      if (source.is_broken) continue;
-      if (source.is_discrete) {
-        take_choices(value, source, inputs);
-        continue;
-      }
-      // The rows of what holds some of them may be padding, which nobody minds.
-      if (source.has_padding && !value.has_padding && value.rows != source.rows)
-        inputs[kWhole] = std::max(inputs[kWhole], kOtherRow);
-      // Some of the rows may be those that are farthest off.
-      const bool takes_some = value.rows < source.rows;
-      inputs[kWhole] =
-          std::max(inputs[kWhole], takes_some ? std::max(source.spread, source.error(Measure::kRow))
-                                              : source.spread);
-      inputs[kRow] =
-          std::max({inputs[kRow], source.error(Measure::kRow), kRowOverWhole * source.spread});
-      inputs[kColumn] = std::max(inputs[kColumn], source.error(Measure::kColumn));
-    }
-    if (value.reads_cache()) {
-      Errors& known = memory_.inputs[value.id];
-      for (size_t k = 0; k < kMeasures; ++k) known[k] = inputs[k] = std::max(known[k], inputs[k]);
+    for (const uint32_t at : value.sources) unit = std::max(unit, values_[at].unit);
+    floors_[i] = model_of(value).floor * unit * reduction_units(value, values_);
+    inputs_[i] = inputs_of(value, [&](uint32_t at) { return &mine_[at]; });
+    if (value.reads_cache) add_cache(memory_.inputs[value.id], inputs_[i]);
+    if (i < noise_.size()) {
+      noise_inputs_[i] =
+          inputs_of(value, [&](uint32_t at) { return noise_[at] ? &*noise_[at] : nullptr; });
+      if (value.reads_cache) add_cache(memory_.noise_inputs[value.id], noise_inputs_[i]);
     }
     if (value.kind == OpKind::kLinear && value.sources.size() == 1) {
       const double input_size = values_[value.sources[0]].size;
@@ -181,20 +228,75 @@ class Model {
         cancelling_[i] = most / (value.size / input_size);
       }
     }
-    floors_[i] = model_of(value).floor * unit * reduction_units(value, values_);
+  }
+
+  // What a cache holds is off by what went into it at the tokens before.
+  static void add_cache(Errors& known, Errors& inputs) {
+    for (size_t k = 0; k < kMeasures; ++k) known[k] = inputs[k] = std::max(known[k], inputs[k]);
+  }
+
+  // The errors of what went into a value, in one of the runs.
+  template <typename Of>
+  Errors inputs_of(const Value& value, Of of) const {
+    if (is_plain_sum(value)) return inputs_of_sum(value, of);
+    Errors inputs{};
+    for (const uint32_t at : value.sources) {
+      const Value& source = values_[at];
+      const Measured* const its = of(at);
+      if (its == nullptr || source.is_broken) continue;
+      if (source.is_discrete) {
+        take_choices(value, source, *its, inputs);
+        continue;
+      }
+      // The rows of what holds some of them may be padding, which nobody minds.
+      if (source.has_padding && !value.has_padding && value.rows != source.rows)
+        inputs[kWhole] = std::max(inputs[kWhole], kOtherRow);
+      // Some of the rows may be those that are farthest off.
+      const bool takes_some = value.rows < source.rows;
+      inputs[kWhole] = std::max({inputs[kWhole], its->spread, takes_some ? its->errors[kRow] : 0});
+      inputs[kRow] = std::max({inputs[kRow], its->errors[kRow], kRowOverWhole * its->spread});
+      const double rows =
+          takes_some ? static_cast<double>(source.rows) / static_cast<double>(value.rows) : 1;
+      inputs[kColumn] = std::max(inputs[kColumn], its->errors[kColumn] * std::sqrt(rows));
+    }
+    return inputs;
+  }
+
+  // A sum whose addends are all known is off by what these are, each as large as it is.
+  bool is_plain_sum(const Value& value) const {
+    return value.kind == OpKind::kAdd && value.sources.size() > 1 && value.size > 0 &&
+           std::all_of(value.sources.begin(), value.sources.end(), [&](uint32_t at) {
+             const Value& source = values_[at];
+             return is_finite(source) && !source.is_discrete && source.size > 0 &&
+                    source.rows * source.columns == value.rows * value.columns;
+           });
+  }
+
+  template <typename Of>
+  Errors inputs_of_sum(const Value& value, Of of) const {
+    Errors inputs{};
+    for (const uint32_t at : value.sources)
+      if (const Measured* const its = of(at); its != nullptr)
+        for (size_t k = 0; k < kMeasures; ++k)
+          inputs[k] = std::hypot(inputs[k], its->errors[k] * values_[at].size / value.size);
+    inputs[kRow] = std::max(inputs[kRow], kRowOverWhole * inputs[kWhole]);
+    return inputs;
   }
 
   // Where the same operation of another layer gave identical results from identical inputs, both
   // runs compute it in the same way, and nothing is rounded otherwise.
-  void lower_exact_floors() {
+  void find_exact() {
     std::unordered_set<uint64_t> exact;
     for (size_t i = 0; i < values_.size(); ++i)
       if (const Value& value = values_[i];
           value.role != 0 && value.is_identical && value.has_origin && are_inputs_identical(value))
         exact.insert(value.role);
-    for (size_t i = 0; i < values_.size(); ++i)
-      if (exact.contains(values_[i].role) && are_inputs_identical(values_[i]))
-        floors_[i] *= kExactFloor;
+    is_exact_.resize(values_.size());
+    for (size_t i = 0; i < values_.size(); ++i) {
+      is_exact_[i] = exact.contains(values_[i].role) && are_inputs_identical(values_[i]) &&
+                     inputs_[i][kWhole] == 0;
+      if (is_exact_[i]) floors_[i] *= kExactFloor;
+    }
   }
 
   bool are_inputs_identical(const Value& value) const {
@@ -205,9 +307,10 @@ class Model {
 
   // Another choice makes another row of what follows; and of what holds the rows of one choice, which
   // are others then, anything.
-  static void take_choices(const Value& value, const Value& source, Errors& inputs) {
-    if (source.is_identical) return;
-    const double share = source.rows == value.rows ? source.share_differing : 1;
+  static void take_choices(const Value& value, const Value& source, const Measured& its,
+                           Errors& inputs) {
+    if (its.is_identical) return;
+    const double share = source.rows == value.rows ? its.share_differing : 1;
     inputs[kWhole] = std::max(inputs[kWhole], kOtherRow * std::sqrt(share));
     inputs[kRow] = std::max(inputs[kRow], kOtherRow);
     inputs[kColumn] = std::max(inputs[kColumn], kOtherRow);
@@ -217,11 +320,14 @@ class Model {
   // error of a column comes from all columns where an operation mixes them, and from its own where
   // it does not.
   double input_for(size_t i, size_t measure) const {
-    const Errors& inputs = inputs_[i];
-    const double whole = cancelling_[i] * std::hypot(inputs[kWhole], floors_[i]);
+    return input_for(i, measure, inputs_[i], floors_[i]);
+  }
+
+  double input_for(size_t i, size_t measure, const Errors& inputs, double floor) const {
+    const double whole = cancelling_[i] * std::hypot(inputs[kWhole], floor);
     if (measure == kWhole) return whole;
     if (measure == kRow)
-      return cancelling_[i] * std::hypot(inputs[kRow], floors_[i] * kLocalFloor[kRow]);
+      return cancelling_[i] * std::hypot(inputs[kRow], floor * kLocalFloor[kRow]);
     return std::max(whole, 0.5 * inputs[kColumn]);
   }
 
@@ -229,98 +335,163 @@ class Model {
     return values_[i].errors[measure] / input_for(i, measure);
   }
 
+  // Of the noise run, whose own rounding is that of its types.
+  double noise_gain_of(size_t i, size_t measure) const {
+    const double unit = values_[i].unit;
+    const double floor = unit > 0 ? floors_[i] * noise_[i]->unit / unit : floors_[i];
+    return noise_[i]->errors[measure] / input_for(i, measure, noise_inputs_[i], floor);
+  }
+
   Expected expected(size_t i, const Errors& before) const {
     const Value& value = values_[i];
     Expected out;
     out.input = inputs_[i][kWhole];
     out.floor = floors_[i];
+    Errors factors{};
     if (!value.has_origin || value.is_bound)
-      by_rows_before(value, before, out);
+      factors = by_rows_before(value, before, out);
     else
-      by_gain(i, out);
-    if (i < noise_.size() && noise_[i] && noise_[i]->errors[kWhole] > 0) by_noise_run(i, out);
-    // Few elements stray more than many.
+      factors = by_gain(i, out);
+    if (has_noise(i) && !is_exact_[i]) factors = by_noise_run(i, factors, out);
+    const Factors& own = factors_of(value);
     const double elements = static_cast<double>(value.rows) * static_cast<double>(value.columns);
-    const double straying = elements < kFewElements ? 2 : 1;
+    const double straying = 1 + own.straying / std::sqrt(elements);
     out.is_open = inputs_[i][kWhole] > kLostInput;
     for (size_t k = 0; k < kMeasures; ++k)
-      out.limits[k] =
-          std::max(out.limits[k], out.errors[k] * out.factor * kLocalFactor[k] * straying);
-    if (value.kind == OpKind::kNorm) out.limits[kColumn] *= kNormColumns;
+      out.limits[k] = std::max(out.limits[k], out.errors[k] * factors[k] * straying);
+    const auto rows = static_cast<double>(std::max<size_t>(value.column_rows, 1));
+    out.limits[kColumn] *= 1 + kColumnStraying / std::sqrt(rows);
+    if (&own == &kOpen && value.column_rows < kFewestRows)
+      out.limits[kColumn] = std::numeric_limits<double>::infinity();
     return out;
   }
 
-  void by_gain(size_t i, Expected& out) const {
+  // Each returns how many times what is expected makes a fault.
+  Errors by_gain(size_t i, Expected& out) const {
     const KindModel kind = model_of(values_[i]);
-    const std::vector<uint32_t> others = peers_of(i);
+    const Factors& factors = factors_of(values_[i]);
+    std::vector<uint32_t> others = others_of(peers_, values_[i].role, i);
+    // Where there are few other layers, other operations of its kind say more than these alone.
+    const bool by_kin = others.size() < kEnoughPeers && has_kin(values_[i]);
+    if (by_kin) others = others_of(kin_, kin_of(values_[i]), i);
     out.peers = others.size();
-    out.basis = others.empty() ? Basis::kKind : Basis::kPeers;
-    out.factor = others.empty() ? kKindFactor : kPeersFactor;
+    out.basis = others.empty() ? Basis::kKind : by_kin ? Basis::kKin : Basis::kPeers;
     for (size_t k = 0; k < kMeasures; ++k) {
-      double gain = kind.gain * kLocalFloor[k] / (k == kWhole ? 1 : kLocalFloor[kRow]);
+      const double usual = kind.gain * kLocalFloor[k] / (k == kWhole ? 1 : kLocalFloor[kRow]);
+      double gain = usual;
       if (!others.empty()) {
         std::vector<double> gains;
         gains.reserve(others.size());
         for (const uint32_t other : others) gains.push_back(gain_of(other, k));
         std::sort(gains.begin(), gains.end());
-        const bool are_enough = gains.size() >= kEnoughPeers;
-        gain = std::max(kLeastGain,
-                        are_enough ? gains[gains.size() / 2] : kFewPeersMargin * gains.back());
-        out.limits[k] = kAbovePeers * gains[gains.size() * 9 / 10] * input_for(i, k);
+        if (gains.size() >= kEnoughPeers) {
+          gain = std::max(kLeastGain, gains[gains.size() / 2]) * (by_kin ? kKinMargin : 1);
+          const double high = std::min(gains[gains.size() * 9 / 10], kMostAboveMedian * gain);
+          out.limits[k] = kAbovePeers * high * input_for(i, k);
+        } else {
+          const double most = (&factors == &kSteady ? kMostSteadyGain : kMostGain) * usual;
+          gain = std::max(kLeastGain, std::min(kFewPeersMargin * gains.back(), most));
+        }
       }
       if (k == kWhole) out.gain = gain;
       out.errors[k] = std::max(gain * input_for(i, k), floors_[i] * kLocalFloor[k]);
     }
+    return others.empty() ? factors.kind : factors.peers;
   }
 
-  std::vector<uint32_t> peers_of(size_t i) const {
+  using Places = std::unordered_map<uint64_t, std::vector<uint32_t>>;
+  static std::vector<uint32_t> others_of(const Places& places, uint64_t key, size_t i) {
     std::vector<uint32_t> out;
-    const auto found = peers_.find(values_[i].role);
-    if (found == peers_.end()) return out;
+    const auto found = places.find(key);
+    if (found == places.end()) return out;
     std::copy_if(found->second.begin(), found->second.end(), std::back_inserter(out),
                  [&](uint32_t other) { return other != i; });
     return out;
   }
 
-  // A type that rounds more than the noise run's makes that much more noise. What went into the value
-  // may be off by more than in the noise run: then it is off by more itself.
-  void by_noise_run(size_t i, Expected& out) const {
+  // The noise run shows what the operation does to errors there, whatever types it has.
+  Errors by_noise_gain(size_t i) const {
     const Value& value = values_[i];
-    const NoiseRun::Measured& own = *noise_[i];
-    const double scale = own.unit > 0 ? std::max(1.0, value.unit / own.unit) : 1;
-    Errors noise_inputs{};
-    for (const uint32_t source : value.sources)
-      if (noise_[source])
-        for (size_t k = 0; k < kMeasures; ++k)
-          noise_inputs[k] = std::max(noise_inputs[k], noise_[source]->errors[k] * scale);
-    const bool is_like_mine = value.sources.empty() || noise_inputs[kWhole] > 0;
-    if (!is_like_mine) return;
-    out.basis = Basis::kNoiseRun;
-    out.factor = value.is_leaf ? kNoiseRunFactor : kNoiseBetween;
-    out.limits = {};
+    const std::vector<uint32_t> others = others_of(noise_peers_, value.role, i);
+    // Golden perturbed rounds nothing between modules, where my run does.
+    const bool is_product = value.kind == OpKind::kAdd || value.kind == OpKind::kMultiply;
+    Errors out{};
     for (size_t k = 0; k < kMeasures; ++k) {
-      const double noise = own.errors[k] * scale;
-      const double gain = noise_inputs[k] > 0 ? noise / noise_inputs[k] : 1;
-      if (k == kWhole) out.gain = gain;
-      out.errors[k] = std::max({noise, gain * inputs_[i][k], 0.5 * floors_[i] * kLocalFloor[k]});
+      if (!(noise_[i]->errors[k] > 0)) continue;
+      double gain = std::max(noise_gain_of(i, k), is_product ? 1 : kLeastGain);
+      if (others.size() >= kEnoughPeers) {
+        std::vector<double> gains;
+        gains.reserve(others.size());
+        for (const uint32_t other : others) gains.push_back(noise_gain_of(other, k));
+        std::sort(gains.begin(), gains.end());
+        gain = std::max(gain, kLeastOfPeers * gains[gains.size() / 2]);
+      }
+      out[k] = std::max(gain * input_for(i, k), 0.5 * floors_[i] * kLocalFloor[k]);
     }
+    return out;
   }
 
-  void by_rows_before(const Value& value, const Errors& before, Expected& out) const {
+  Errors by_noise_run(size_t i, const Errors& factors, Expected& out) const {
+    const Value& value = values_[i];
+    const bool has_inputs =
+        value.sources.empty() || std::any_of(value.sources.begin(), value.sources.end(),
+                                             [&](uint32_t at) { return noise_[at].has_value(); });
+    if (!has_inputs) return factors;
+    std::vector<uint32_t> others = others_of(noise_peers_, value.role, i);
+    if (others.size() < kEnoughPeers && has_kin(value)) {
+      others = others_of(kin_, kin_of(value), i);
+      std::erase_if(others, [&](uint32_t other) { return !has_noise(other); });
+    }
+    out.basis = Basis::kNoiseRun;
+    Errors changed = factors;
+    for (size_t k = 0; k < kMeasures; ++k) {
+      const double measured = by_noise_[i][k];
+      if (!(measured > 0)) continue;
+      changed[k] = factors_of(value).noise_run[k];
+      // What is rounded in a table or weights a perturbed run does not show.
+      out.errors[k] = std::max(measured, value.sources.empty() ? out.errors[k] : 0);
+      out.limits[k] = 0;
+      std::vector<double> ratios;
+      for (const uint32_t other : others)
+        if (by_noise_[other][k] > 0)
+          ratios.push_back(values_[other].errors[k] / by_noise_[other][k]);
+      if (ratios.size() < kEnoughPeers) continue;
+      // My run may be noisier than the noise run in all layers, and less evenly.
+      std::sort(ratios.begin(), ratios.end());
+      const double usual = std::clamp(ratios[ratios.size() / 2], 1.0, kMostNoisier);
+      const double high = std::min(ratios[ratios.size() * 9 / 10], kMostAboveUsual * usual);
+      out.errors[k] = std::max(out.errors[k], usual * measured);
+      out.limits[k] = kAboveNoisePeers * high * measured;
+      changed[k] = factors_of(value).calibrated[k];
+    }
+    if (inputs_[i][kWhole] > 0) out.gain = out.errors[kWhole] / inputs_[i][kWhole];
+    return changed;
+  }
+
+  static Errors by_rows_before(const Value& value, const Errors& before, Expected& out) {
     out.basis = Basis::kBefore;
-    out.factor = kBeforeFactor;
     out.input = before[kWhole];
-    for (size_t k = 0; k < kMeasures; ++k)
+    Errors factors{};
+    for (size_t k = 0; k < kMeasures; ++k) {
       out.errors[k] = std::max(before[k], value.unit * kLocalFloor[k]);
+      factors[k] = kBeforeFactor * kLocalFactor[k];
+    }
+    return factors;
   }
 
   const std::vector<Value>& values_;
   const std::vector<std::optional<NoiseRun::Measured>>& noise_;
   Memory& memory_;
+  std::vector<Measured> mine_;
   std::vector<Errors> inputs_;
+  std::vector<Errors> noise_inputs_;
   std::vector<double> floors_;
+  std::vector<bool> is_exact_;
+  std::vector<Errors> by_noise_;    // what the noise run makes expected
   std::vector<double> cancelling_;  // how much less than at other tokens is left of the inputs
-  std::unordered_map<uint64_t, std::vector<uint32_t>> peers_;
+  Places peers_;
+  Places noise_peers_;
+  Places kin_;
 };
 
 }  // namespace
@@ -329,9 +500,14 @@ void NoiseRun::add(const compare::Row& row) {
   const Value value = value_of(row, 0);
   if (!value.is_compared || value.is_broken || row.golden.is_missing()) return;
   const uint64_t golden = golden_key(row);
-  errors_[own_key(golden, row)] = {value.errors, value.unit};
+  const Measured measured = {value.errors, value.spread, value.unit, value.is_identical,
+                             value.share_differing};
+  errors_[own_key(golden, row)] = measured;
   Measured& any = errors_[golden];
   any.unit = std::max(any.unit, value.unit);
+  any.spread = std::max(any.spread, value.spread);
+  any.is_identical &= value.is_identical;
+  any.share_differing = std::max(any.share_differing, value.share_differing);
   for (size_t k = 0; k < kMeasures; ++k) any.errors[k] = std::max(any.errors[k], value.errors[k]);
 }
 
@@ -374,6 +550,8 @@ std::string Expected::basis_text() const {
     case Basis::kPeers:
       return peers == 1 ? "what the same operation does in 1 other layer"
                         : fmt::format("what the same operation does in {} other layers", peers);
+    case Basis::kKin:
+      return fmt::format("what {} operations of its kind do in this model", peers);
     case Basis::kNoiseRun:
       return "what the noise run has there";
     case Basis::kBefore:

@@ -31,7 +31,10 @@ class NoiseRun {
 
   struct Measured {
     Errors errors{};
+    double spread = 0;
     double unit = 0;
+    bool is_identical = true;
+    double share_differing = 0;
   };
   // Of the same golden tensor; nothing where the noise run has none.
   std::optional<Measured> of(const compare::Row& row) const;
@@ -45,14 +48,14 @@ class NoiseRun {
 enum class Basis : uint8_t {
   kKind,      // the types of both sides, and what operations of its kind do to errors
   kPeers,     // what the same operation does in other layers
+  kKin,       // what other operations of its kind do in the same model
   kNoiseRun,  // what was measured of a noise run
   kBefore,    // its inputs are not known: the largest error before it
 };
 
 struct Expected {
-  Errors errors{};    // of a healthy value
-  Errors limits{};    // above which it is a fault
-  double factor = 1;  // by which these are larger at least
+  Errors errors{};  // of a healthy value
+  Errors limits{};  // above which it is a fault
   Basis basis = Basis::kKind;
   double input = 0;  // the largest error of what went into it
   double gain = 1;   // by which that grows in a healthy operation
@@ -60,6 +63,11 @@ struct Expected {
   size_t peers = 0;
   bool is_open = false;  // what went in is so far off that nothing can be told
 
+  // How many times what is expected makes a fault.
+  double factor(Measure measure) const {
+    const auto k = static_cast<size_t>(measure);
+    return errors[k] > 0 ? limits[k] / errors[k] : 0;
+  }
   // How far above the limit the errors are: a fault from 1 on.
   double excess(const Errors& errors, size_t* measure = nullptr) const;
   std::string basis_text() const;  // "3 other layers"
@@ -68,6 +76,7 @@ struct Expected {
 // What is kept of the tokens before, by Value::id.
 struct Memory {
   std::unordered_map<uint64_t, Errors> inputs;  // their errors: what attention finds in its cache
+  std::unordered_map<uint64_t, Errors> noise_inputs;  // the same of the noise run
   // Of a linear layer, the largest size of its output relative to its input. Where less is left, sums
   // have cancelled, and errors have not.
   std::unordered_map<uint64_t, double> sizes;

@@ -71,8 +71,11 @@ double quantised_unit(const compare::Side& side) {
 }
 
 void take_shape(const compare::Row& row, Value& value) {
-  const Shape& shape = row.actual.shape;
+  // As the profile has them, whose rows are golden's: mine may lie otherwise.
+  const Shape& shape = row.golden.shape;
   value.columns = shape.empty() ? 1 : std::max<size_t>(static_cast<size_t>(shape.back()), 1);
+  if (const auto& profile = row.comparison->profile; profile && profile->columns > 0)
+    value.columns = profile->columns;
   value.rows = std::max<size_t>(row.comparison->elements / value.columns, 1);
   const metrics::Side& golden = row.comparison->golden;
   if (golden.elements > 0)
@@ -88,7 +91,7 @@ void take_profile(const metrics::Comparison& c, Value& value) {
   value.column_rows = profile.column_rows;
   value.has_padding = profile.rows < value.rows;
   value.errors = {whole, value.columns < kFewestTogether ? 0 : profile.worst_row_error,
-                  value.column_rows < kFewestTogether ? 0 : profile.worst_column_error};
+                  value.columns < kFewestTogether ? 0 : profile.worst_column_error};
   const auto all_alike = [](double worst, double usual, size_t count) {
     return std::hypot(worst / std::sqrt(static_cast<double>(count)), usual);
   };
@@ -143,8 +146,17 @@ double unit_of(DType dtype) {
 }
 
 void note_uses(std::vector<Value>& values) {
-  for (const Value& value : values)
-    for (const uint32_t at : value.sources) values[at].is_used = true;
+  using capture::OpKind;
+  for (Value& value : values) {
+    bool takes_choices = false;
+    for (const uint32_t at : value.sources) {
+      values[at].is_used = true;
+      takes_choices |= values[at].is_discrete;
+    }
+    // What goes by choices are experts, which have no cache.
+    value.reads_cache = value.kind == OpKind::kAttention || value.kind == OpKind::kCache ||
+                        (value.kind == OpKind::kUnknown && !value.is_leaf && !takes_choices);
+  }
 }
 
 void pass_errors_on(std::vector<Value>& values) {

@@ -48,10 +48,8 @@ struct Value {
   size_t columns = 1;
   size_t column_rows = 0;  // that the error of columns was taken from
 
-  // It may be computed from values of earlier tokens.
-  bool reads_cache() const {
-    return !is_leaf || kind == capture::OpKind::kAttention || kind == capture::OpKind::kCache;
-  }
+  // It may be computed from values of earlier tokens: by attention, which may lie between modules.
+  bool reads_cache = false;
   double error(Measure measure) const { return errors[static_cast<size_t>(measure)]; }
 };
 
@@ -61,7 +59,7 @@ Value value_of(const compare::Row& row, size_t place);
 // The relative error of rounding to a type, half a unit in the last place; 0 for integers.
 double unit_of(DType dtype);
 
-// Notes which values others are computed from.
+// Notes which values others are computed from, and which may be computed from a cache.
 void note_uses(std::vector<Value>& values);
 
 // Gives the values that were not compared, since golden has nothing like them, the errors of what

@@ -150,7 +150,7 @@ JsonArray finding_facts(const std::vector<Finding>& findings) {
         .set("input_error", finding.expected.input)
         .set("gain", finding.expected.gain)
         .set("floor", finding.expected.floor)
-        .set("factor", finding.expected.factor)
+        .set("factor", finding.expected.factor(finding.measure))
         .set("peers", uint64_t{finding.expected.peers})
         .set("tokens", uint64_t{finding.tokens})
         .set("ranks", uint64_t{finding.ranks});

@@ -41,7 +41,7 @@ std::string explain_text(const Finding& finding) {
   const locate::Expected& expected = finding.expected;
   return fmt::format(
       "  threshold: {} × {} ({}); inputs {} off × gain {:.2g}, own rounding {:.2g}\n",
-      locate::number_text(finding.noise), locate::number_text(expected.factor),
+      locate::number_text(finding.noise), locate::number_text(expected.factor(finding.measure)),
       expected.basis_text(), locate::number_text(expected.input), expected.gain, expected.floor);
 }
 

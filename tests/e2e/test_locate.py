@@ -69,7 +69,7 @@ def test_json_has_all_of_a_finding(ait, runs, tmp_path):
     assert 0 < finding["noise"] < 0.02
     assert finding["causes"][0]["name"] == "scale"
     assert finding["causes"][0]["residual_error"] < 0.05
-    assert finding["reason"] and finding["threshold"] == "what the same operation does in 2 other layers"
+    assert finding["reason"] and finding["threshold"] == "what 20 operations of its kind do in this model"
     assert document["jump"] == f"{FAULTY}/output"
 
 
@@ -104,7 +104,7 @@ def test_noise_may_be_measured(ait, runs, tmp_path):
 def test_thresholds_are_explained(ait, runs, tmp_path):
     text = compare(ait, runs, "wrong", tmp_path, "--explain")
     (line,) = [line for line in text.splitlines() if line.startswith("  threshold: ")]
-    assert "what the same operation does in 2 other layers" in line
+    assert "what 20 operations of its kind do in this model" in line
 
 
 @pytest.mark.parametrize("what", ["folder", "csv", "rows"])
