@@ -27,7 +27,7 @@ struct Factors {
 };
 constexpr Factors kSteady = {{2.5, 2.5, 4}, {3, 3, 3.5}, {1.8, 2, 2}, {1.7, 1.8, 1.9}, 1};
 constexpr Factors kBent = {{4, 4, 5}, {4, 4.5, 4.5}, {2.3, 2.1, 2.2}, {1.8, 2, 2}, 1};
-constexpr Factors kOpen = {{5, 6, 7}, {4, 5, 6}, {2.3, 2.5, 2.6}, {2.2, 2.4, 2.6}, 3};
+constexpr Factors kOpen = {{5, 6, 7}, {4.5, 8, 8}, {2.3, 2.5, 2.6}, {2.2, 2.4, 2.6}, 3};
 constexpr double kBeforeFactor = 10;
 
 // The worst of many rows or columns strays farther than their mean does.
@@ -37,6 +37,9 @@ constexpr Errors kLocalFactor = {1, 1.3, 1.5};
 // nothing by single elements.
 constexpr double kColumnStraying = 0.5;
 constexpr size_t kFewestRows = 4;
+// The error of so few elements says little.
+constexpr double kFewElements = 16;
+constexpr double kFewestElements = 32;  // of single columns
 
 // Two rows that have nothing to do with each other.
 constexpr double kOtherRow = 1.5;
@@ -44,11 +47,17 @@ constexpr double kOtherRow = 1.5;
 // The worst of many rows that are alike is that much farther off than all of them.
 constexpr double kRowOverWhole = 1.5;
 
+// The addends of a single row or column of a sum are not as large as those of all: one that is small
+// on the whole may be this part of it there.
+constexpr double kLocalShare = 0.3;
+
 // With so many other layers the median of their gains is what the operation does.
 constexpr size_t kEnoughPeers = 3;
 // One or two may both be unlike this one.
 constexpr double kFewPeersMargin = 1.5;
 constexpr double kLeastGain = 0.6;
+// Two gains are alike within this factor.
+constexpr double kAlike = 2;
 // Other operations of the same kind are less alike than the same operation of other layers.
 constexpr double kKinMargin = 1.3;
 // All but the tenth of them that have the largest gains must be surpassed by this.
@@ -264,7 +273,8 @@ class Model {
 
   // A sum whose addends are all known is off by what these are, each as large as it is.
   bool is_plain_sum(const Value& value) const {
-    return value.kind == OpKind::kAdd && value.sources.size() > 1 && value.size > 0 &&
+    return (value.kind == OpKind::kAdd || value.kind == OpKind::kMove) &&
+           value.sources.size() > 1 && value.size > 0 &&
            std::all_of(value.sources.begin(), value.sources.end(), [&](uint32_t at) {
              const Value& source = values_[at];
              return is_finite(source) && !source.is_discrete && source.size > 0 &&
@@ -275,11 +285,16 @@ class Model {
   template <typename Of>
   Errors inputs_of_sum(const Value& value, Of of) const {
     Errors inputs{};
+    Errors most{};
     for (const uint32_t at : value.sources)
       if (const Measured* const its = of(at); its != nullptr)
-        for (size_t k = 0; k < kMeasures; ++k)
+        for (size_t k = 0; k < kMeasures; ++k) {
           inputs[k] = std::hypot(inputs[k], its->errors[k] * values_[at].size / value.size);
-    inputs[kRow] = std::max(inputs[kRow], kRowOverWhole * inputs[kWhole]);
+          most[k] = std::max(most[k], its->errors[k]);
+        }
+    inputs[kRow] =
+        std::max({inputs[kRow], kRowOverWhole * inputs[kWhole], kLocalShare * most[kRow]});
+    inputs[kColumn] = std::max(inputs[kColumn], kLocalShare * most[kColumn]);
     return inputs;
   }
 
@@ -355,13 +370,14 @@ class Model {
     if (has_noise(i) && !is_exact_[i]) factors = by_noise_run(i, factors, out);
     const Factors& own = factors_of(value);
     const double elements = static_cast<double>(value.rows) * static_cast<double>(value.columns);
-    const double straying = 1 + own.straying / std::sqrt(elements);
+    const double straying =
+        (1 + own.straying / std::sqrt(elements)) * (elements < kFewElements ? 2 : 1);
     out.is_open = inputs_[i][kWhole] > kLostInput;
     for (size_t k = 0; k < kMeasures; ++k)
       out.limits[k] = std::max(out.limits[k], out.errors[k] * factors[k] * straying);
     const auto rows = static_cast<double>(std::max<size_t>(value.column_rows, 1));
     out.limits[kColumn] *= 1 + kColumnStraying / std::sqrt(rows);
-    if (&own == &kOpen && value.column_rows < kFewestRows)
+    if ((&own == &kOpen && value.column_rows < kFewestRows) || elements < kFewestElements)
       out.limits[kColumn] = std::numeric_limits<double>::infinity();
     return out;
   }
@@ -393,10 +409,21 @@ class Model {
           gain = std::max(kLeastGain, std::min(kFewPeersMargin * gains.back(), most));
         }
       }
+      if (by_kin && has_alike(i, k)) gain = std::max(gain, gain_of(i, k));
       if (k == kWhole) out.gain = gain;
       out.errors[k] = std::max(gain * input_for(i, k), floors_[i] * kLocalFloor[k]);
     }
     return others.empty() ? factors.kind : factors.peers;
+  }
+
+  // Whether the same operation of another layer does as much to errors: it is how it is computed.
+  bool has_alike(size_t i, size_t measure) const {
+    const double own = gain_of(i, measure);
+    const std::vector<uint32_t> others = others_of(peers_, values_[i].role, i);
+    return std::any_of(others.begin(), others.end(), [&](uint32_t other) {
+      const double gain = gain_of(other, measure);
+      return gain < kAlike * own && own < kAlike * gain;
+    });
   }
 
   using Places = std::unordered_map<uint64_t, std::vector<uint32_t>>;
