@@ -33,10 +33,12 @@ void log_problems(const match::PairList& list) {
     log_warning(fmt::format("… and {} more such problems", list.problems.size() - kShownProblems));
 }
 
-// Writes the page that --html asks for; its path, or nothing where none was asked for.
+// Writes the page that --html asks for; its path, or nothing where none was asked for. `rows` holds
+// what was judged.
 Result<std::string> write_html(const CompareOptions& options, const match::PairList& list,
                                const std::vector<locate::Finding>& findings,
-                               const std::string& report_path) {
+                               const std::string& report_path, const std::string& note,
+                               page::ComparisonPage&& rows) {
   if (options.html.empty()) return std::string();
   const auto store = compare::RowStore::open(compare::rows_path_of(report_path));
   if (!store) return fail(store.error());
@@ -49,14 +51,9 @@ Result<std::string> write_html(const CompareOptions& options, const match::PairL
   };
   facts.in_order = list.automatic.has_value();
   facts.report = report_path;
-  if (list.automatic) {
-    facts.more.set("recordings", summary::completeness_json(list));
-    facts.more.set("pairing", summary::coverage_json(*list.automatic));
-  }
+  facts.note = note;
+  facts.noise = options.noise;
   add_origin(facts);
-  page::ComparisonPage rows;
-  auto read = each_row(*store, [&](const compare::Row& row) { rows.add(row); });
-  if (!read) return fail(read.error());
   return page::write_page(options.html, std::move(rows).finish(facts));
 }
 
@@ -101,6 +98,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
   if (!csv) return report_error(csv.error());
 
   summary::ComparisonSummary found;
+  page::ComparisonPage rows_of_page;
   std::map<std::string, size_t> hits;
   std::optional<Error> write_error;
   const GracefulStop stop;
@@ -115,6 +113,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
                             for (const tables::Condition& condition : options.fail_on)
                               if (tables::hits(condition, row)) ++hits[condition.text];
                             found.add(row);
+                            if (!options.html.empty()) rows_of_page.add(row);
                           });
   {
     Progress progress(list.pairs.count);
@@ -128,7 +127,8 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
   }
   if (write_error) return report_error(*write_error);
   const bool partial = stop.requested();
-  const auto report_path = csv->finish(partial ? "_partial" : "");
+  const std::string note = comparison_note(list, options.noise);
+  const auto report_path = csv->finish(partial ? "_partial" : "", note);
   if (!report_path) return report_error(report_path.error());
   if (partial)
     log_warning(fmt::format("stopped: {} of {} rows are in the partial report", found.rows(),
@@ -139,7 +139,8 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
         if (number < list.pairs.count) return list.pairs.at(number);
         return fail(Error(ErrorCode::kNotFound) << "there is no such row");
       });
-  const auto page = write_html(options, list, findings, *report_path);
+  const auto page =
+      write_html(options, list, findings, *report_path, note, std::move(rows_of_page));
   int status = hits.empty() ? kDone : kFailOnHit;
   if (options.json) {
     report::JsonArray met;

@@ -19,18 +19,6 @@ struct LocateArguments {
   bool json = false;
 };
 
-Result<locate::NoiseRun> read_noise(const std::string& path) {
-  locate::NoiseRun noise;
-  const auto name = find_store(path);
-  if (!name) return fail(name.error());
-  const auto store = compare::RowStore::open(*name);
-  if (!store) return fail(store.error());
-  auto read = each_row(*store, [&](const compare::Row& row) { noise.add(row); });
-  if (!read) return fail(read.error());
-  noise.settle();
-  return noise;
-}
-
 int run_locate(const LocateArguments& options) {
   const auto name = find_store(options.path);
   if (!name) return report_error(name.error());

@@ -3,7 +3,9 @@
 #include <fstream>
 #include <iterator>
 
+#include "page/results.h"
 #include "report/utf8.h"
+#include "summary/pairing.h"
 
 namespace ait::cli {
 namespace {
@@ -26,6 +28,20 @@ std::string command_line() {
 void add_origin(page::ComparisonFacts& facts) {
   facts.version = AIT_VERSION;
   facts.command = command_line();
+}
+
+std::string comparison_note(const match::PairList& list, const std::string& noise) {
+  report::JsonObject note;
+  note.set("tool", "ait llm compare")
+      .set("version", AIT_VERSION)
+      .set("made", page::now_text())
+      .set("command", command_line())
+      .set("noise", noise);
+  if (list.automatic) {
+    note.set("recordings", summary::completeness_json(list));
+    note.set("pairing", summary::coverage_json(*list.automatic));
+  }
+  return report::Json(std::move(note)).text();
 }
 
 std::string page_line(const std::string& path) {

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <optional>
 
 #include "base/log.h"
 #include "cli/command.h"
@@ -15,6 +16,7 @@ namespace fs = std::filesystem;
 struct ReportArguments {
   std::string path;
   std::string output;
+  std::string noise;
 };
 
 // The newest result in a folder, or the one that the path is; nothing where it is none but perhaps a
@@ -47,16 +49,24 @@ int write(const ReportArguments& options, const std::string& source,
   return print(page_line(*written), kDone);
 }
 
-Result<page::Page> page_of(const std::string& name) {
+Result<page::Page> page_of(const std::string& name, const std::string& noise_path) {
   const auto store = compare::RowStore::open(name);
   if (!store) return fail(store.error());
   if (!store->is_complete())
     log_warning(printable(name) + " ends early: only its whole blocks of rows are looked at");
   const auto in_order = are_in_order(*store);
   if (!in_order) return fail(in_order.error());
+  auto note = store->note();
+  if (!note) return fail(note.error());
+  std::optional<locate::NoiseRun> noise;
+  if (!noise_path.empty()) {
+    auto measured = read_noise(noise_path);
+    if (!measured) return fail(measured.error());
+    noise = std::move(*measured);
+  }
   page::ComparisonPage rows;
-  const auto findings =
-      locate_in(*store, *in_order, nullptr, [&](const compare::Row& row) { rows.add(row); });
+  const auto findings = locate_in(*store, *in_order, noise ? &*noise : nullptr,
+                                  [&](const compare::Row& row) { rows.add(row); });
   if (!findings) return fail(findings.error());
   page::ComparisonFacts facts;
   facts.findings = &*findings;
@@ -64,19 +74,25 @@ Result<page::Page> page_of(const std::string& name) {
   facts.in_order = *in_order;
   facts.complete = store->is_complete();
   facts.report = name;
+  facts.note = std::move(*note);
+  facts.noise = noise_path;
   add_origin(facts);
   return std::move(rows).finish(facts);
 }
 
 int run_report(const ReportArguments& options) {
   const auto store = find_store(options.path);
-  if (store) return write(options, *store, page_of(*store));
+  if (store) return write(options, *store, page_of(*store, options.noise));
   const std::string result = find_result(options.path);
   std::error_code ignored;
   if (result.empty() && fs::exists(options.path, ignored) &&
       !fs::is_directory(options.path, ignored))
     return write(options, options.path, page::result_page(options.path, AIT_VERSION));
   if (result.empty()) return report_error(store.error());
+  if (!options.noise.empty())
+    return report_error(Error(ErrorCode::kUsage, result)
+                        << "is no comparison of two runs, so that --noise has no effect; leave it "
+                           "out");
   return write(options, result, page::result_page(result, AIT_VERSION));
 }
 
@@ -87,6 +103,10 @@ class ReportCommand : public CommandOf<ReportArguments> {
                     "a report of `ait llm compare` or the file of rows beside it, the csv of\n"
                     "`ait llm opcheck` or `ait api check`, the manifest.json of a dump, the\n"
                     "result of `ait llm errcheck`, or a folder, of which the newest is taken");
+    set.group("Input");
+    set.add_option("--noise", options_.noise, "REPORT",
+                   "the report of a comparison of the same golden run with one that is\n"
+                   "healthy by definition: what that is off by is noise");
     set.group("Output");
     set.add_option(
         "-o,--output", options_.output, "FILE",

@@ -55,6 +55,18 @@ Result<match::Pair> pair_in(const compare::RowStore& store, size_t number) {
   return locate::pair_of(*row);
 }
 
+Result<locate::NoiseRun> read_noise(const std::string& path) {
+  locate::NoiseRun noise;
+  const auto name = find_store(path);
+  if (!name) return fail(name.error());
+  const auto store = compare::RowStore::open(*name);
+  if (!store) return fail(store.error());
+  auto read = each_row(*store, [&](const compare::Row& row) { noise.add(row); });
+  if (!read) return fail(read.error());
+  noise.settle();
+  return noise;
+}
+
 Result<std::vector<locate::Finding>> locate_in(
     const compare::RowStore& store, bool in_order, const locate::NoiseRun* noise,
     const std::function<void(const compare::Row&)>& use) {

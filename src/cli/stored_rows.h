@@ -30,6 +30,9 @@ Result<bool> are_in_order(const compare::RowStore& store);
 // The pair of a row of the store, as far as the row knows it.
 Result<match::Pair> pair_in(const compare::RowStore& store, size_t number);
 
+// Errors of a comparison of the same golden run with one that is healthy by definition.
+Result<locate::NoiseRun> read_noise(const std::string& path);
+
 // What is found in the rows; `use` gets each of them with its judgement. `noise` may be null.
 Result<std::vector<locate::Finding>> locate_in(const compare::RowStore& store, bool in_order,
                                                const locate::NoiseRun* noise,

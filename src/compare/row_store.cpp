@@ -21,9 +21,11 @@ using metrics::RowFinding;
 
 constexpr std::string_view kMagic = "ait rows";
 constexpr std::string_view kBlockMagic = "rows";
+constexpr std::string_view kNoteMagic = "note";
 constexpr std::string_view kEndMagic = "ait-end.";
 constexpr size_t kHeaderBytes = 16;
 constexpr size_t kBlockHeaderBytes = 16;
+constexpr size_t kNoteHeaderBytes = 12;
 constexpr size_t kEndBytes = 24;
 
 // A row may be made of names that a hostile file chose. What is longer than this is cut when it is
@@ -33,6 +35,7 @@ constexpr size_t kMaxTextBytes = size_t{1} << 16;
 constexpr size_t kMaxRowTextBytes = size_t{1} << 20;
 constexpr size_t kMaxRecords = 65536;
 constexpr size_t kMaxSources = 65536;
+constexpr size_t kMaxNoteBytes = size_t{16} << 20;
 
 template <std::unsigned_integral T>
 void append_le(std::string& out, T value) {
@@ -389,11 +392,18 @@ Result<void> RowStoreWriter::end_block() {
   return {};
 }
 
-Result<std::string> RowStoreWriter::finish_beside(const std::string& report) {
+Result<std::string> RowStoreWriter::finish_beside(const std::string& report,
+                                                  std::string_view note) {
   if (payload_rows_ > 0)
     if (auto ended = end_block(); !ended) return fail(ended.error());
   std::string end;
-  const uint64_t index_offset = written_bytes_;
+  if (!note.empty() && note.size() <= kMaxNoteBytes) {
+    end += kNoteMagic;
+    append_le(end, static_cast<uint32_t>(note.size()));
+    append_le(end, record::crc32(note.data(), note.size()));
+    end += note;
+  }
+  const uint64_t index_offset = written_bytes_ + end.size();
   for (const uint64_t offset : blocks_) append_le(end, offset);
   end += kEndMagic;
   append_le(end, rows_);
@@ -491,6 +501,27 @@ Result<Row> RowStore::at(size_t index) const {
   }
   if (!block_) return fail(block_.error());
   return (*block_)[index % kRowsPerBlock];
+}
+
+Result<std::string> RowStore::note() const {
+  uint64_t at = kHeaderBytes;
+  if (!blocks_.empty()) {
+    const auto last = block_at(file_->bytes(), blocks_.back());
+    if (!last) return std::string();
+    at = blocks_.back() + kBlockHeaderBytes + last->bytes;
+  }
+  const auto bytes = file_->bytes();
+  if (!complete_ || !has_text(bytes, at, kNoteMagic) ||
+      !range_fits(at, kNoteHeaderBytes, bytes.size()))
+    return std::string();
+  const uint32_t length = read_le<uint32_t>(bytes, at + 4);
+  const uint64_t start = at + kNoteHeaderBytes;
+  if (length > kMaxNoteBytes || !range_fits(start, length, bytes.size()) ||
+      record::crc32(bytes.data() + start, length) != read_le<uint32_t>(bytes, at + 8))
+    return fail(Error(ErrorCode::kCorrupt, file_->path(), at)
+                << "holds a damaged note on its rows; compare again");
+  const auto text = bytes.subspan(start, length);
+  return std::string(reinterpret_cast<const char*>(text.data()), text.size());
 }
 
 std::string rows_path_of(const std::string& report) {

@@ -16,13 +16,14 @@
 //   1. "ait rows", then the version as 4 bytes, 4 zero bytes
 //   2. blocks: "rows", bytes of the payload, number of rows, crc32 of the payload (4 bytes each),
 //      then the payload; every block but the last has kRowsPerBlock rows
-//   3. the offset of every block, 8 bytes each
-//   4. "ait-end.", then the number of rows and the offset of part 3 (8 bytes each)
+//   3. where there is one, the note: "note", its bytes and their crc32 (4 bytes each), then the text
+//   4. the offset of every block, 8 bytes each
+//   5. "ait-end.", then the number of rows and the offset of part 4 (8 bytes each)
 //
 // A payload is the fields of its rows one after the other, in the order of row_fields() in
 // row_store.cpp: whole numbers as LEB128, reals as 8 bytes, text as the length that it shares with
 // the same field of the row before and the rest. Text beyond 64 KiB, or 1 MiB in a row, is cut when
-// it is written and refused when it is read. Without part 4 (a writer that was killed) the
+// it is written and refused when it is read. Without part 5 (a writer that was killed) the
 // blocks that are whole are read. A change of fields is a new version.
 #pragma once
 
@@ -51,8 +52,8 @@ class RowStoreWriter {
   Result<void> append(const Row& row);
 
   // Makes the store appear as `report` with the extension .rows; without it nothing ever appears.
-  // Returns its path.
-  Result<std::string> finish_beside(const std::string& report);
+  // `note` is what is to be known of all rows together. Returns the path.
+  Result<std::string> finish_beside(const std::string& report, std::string_view note = {});
 
  private:
   explicit RowStoreWriter(OutputFile file) : file_(std::move(file)) {}
@@ -78,6 +79,8 @@ class RowStore {
   size_t size() const { return rows_; }
   bool is_complete() const { return complete_; }  // the writer came to its end
   Result<Row> at(size_t index) const;
+  // As the writer was given it; empty where there is none. kCorrupt where it is damaged.
+  Result<std::string> note() const;
 
  private:
   RowStore() = default;

@@ -201,7 +201,8 @@ Page ComparisonPage::finish(const ComparisonFacts& facts) && {
       .set("finding_facts", finding_facts(findings))
       .set("details", details_of(chosen(findings, worst_), facts.pair_of))
       .set("manifests", std::move(manifests))
-      .set("more", facts.more);
+      .set("note", facts.note)
+      .set("noise", facts.noise);
   return std::move(page_);
 }
 

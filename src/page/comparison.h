@@ -27,13 +27,14 @@ inline constexpr size_t kMostRows = 200'000;
 
 struct ComparisonFacts {
   const std::vector<locate::Finding>* findings = nullptr;
-  locate::PairOf pair_of;        // to look at tensors
-  bool in_order = false;         // rows are in the order of the computation
-  bool complete = true;          // all rows were there to be added
-  std::string report;            // path of the csv or of the store
-  std::string command;           // that made it, as it was typed
-  std::string version;           // of ait
-  report::JsonObject more = {};  // of summary/pairing.h, where the runs were paired just now
+  locate::PairOf pair_of;  // to look at tensors
+  bool in_order = false;   // rows are in the order of the computation
+  bool complete = true;    // all rows were there to be added
+  std::string report;      // path of the csv or of the store
+  std::string command;     // that makes the page, as it was typed
+  std::string version;     // of ait
+  std::string note;        // of the store of rows: JSON about the comparison
+  std::string noise;       // the run that noise was measured of; empty: none
 };
 
 class ComparisonPage {

@@ -18,10 +18,10 @@ Result<void> RowReport::append(const compare::Row& row) {
   return store_.append(row);
 }
 
-Result<std::string> RowReport::finish(std::string_view suffix) {
+Result<std::string> RowReport::finish(std::string_view suffix, std::string_view note) {
   auto path = csv_.finish(suffix);
   if (!path) return path;
-  if (auto stored = store_.finish_beside(*path); !stored) return fail(stored.error());
+  if (auto stored = store_.finish_beside(*path, note); !stored) return fail(stored.error());
   return path;
 }
 

@@ -24,8 +24,9 @@ class RowReport {
                                   ComparisonColumns columns);
 
   Result<void> append(const compare::Row& row);
-  // `suffix` goes before the extension ("_partial"). Returns the path of the csv.
-  Result<std::string> finish(std::string_view suffix = {});
+  // `suffix` goes before the extension ("_partial"); `note` is what the store is to keep of all rows
+  // together. Returns the path of the csv.
+  Result<std::string> finish(std::string_view suffix = {}, std::string_view note = {});
 
  private:
   RowReport(ComparisonColumns columns, report::CsvWriter csv, compare::RowStoreWriter store)

@@ -125,6 +125,41 @@ TEST(RowStore, OfNoRowsIsAStore) {
   EXPECT_EQ(opened->size(), 0U);
 }
 
+TEST(RowStore, GivesBackItsNote) {
+  for (const size_t rows : {0, 3, 300}) {
+    const TempFolder folder;
+    auto writer = RowStoreWriter::create(folder.path().string(), "report.rows");
+    for (size_t i = 0; i < rows; ++i) ASSERT_TRUE(writer->append(row_number(i)));
+    const auto path = writer->finish_beside((folder.path() / "report.csv").string(), "{\"a\": 1}");
+    ASSERT_TRUE(path);
+    auto store = RowStore::open(*path);
+    ASSERT_TRUE(store);
+    EXPECT_EQ(store->size(), rows);
+    EXPECT_EQ(*store->note(), "{\"a\": 1}");
+    if (rows > 0) {
+      EXPECT_EQ(store->at(rows - 1)->subject, row_number(rows - 1).subject);
+    }
+
+    std::fstream file(*path, std::ios::in | std::ios::out | std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    file.seekp(static_cast<std::streamoff>(bytes.find("{\"a\"")));
+    file.put('[');
+    file.close();
+    store = RowStore::open(*path);
+    ASSERT_TRUE(store);
+    EXPECT_EQ(store->note().error().code(), ErrorCode::kCorrupt);
+  }
+}
+
+TEST(RowStore, WithoutANoteHasAnEmptyOne) {
+  const TempFolder folder;
+  auto writer = RowStoreWriter::create(folder.path().string(), "report.rows");
+  ASSERT_TRUE(writer->append(row_number(0)));
+  const auto store = RowStore::open(*writer->finish_beside((folder.path() / "x.csv").string()));
+  ASSERT_TRUE(store);
+  EXPECT_EQ(*store->note(), "");
+}
+
 TEST(RowStore, KeepsTheWholeBlocksOfAWriterThatWasKilled) {
   const TempFolder folder;
   const std::string whole = content(store(folder, 3 * kRowsPerBlock));

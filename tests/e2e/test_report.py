@@ -61,6 +61,54 @@ def test_report_makes_the_same_page_of_the_rows(ait, folders):
         assert sorted(texts[1:]) == sorted(line["data_id"] for line in csv.DictReader(file))
 
 
+@pytest.fixture
+def demo(ait, tmp_path):
+    assert ait("demo", "-o", tmp_path / "demo").returncode == 0
+    return tmp_path / "demo"
+
+
+def verdicts(page):
+    """How often each verdict stands in the page's table."""
+    (column,) = [each for each in about(page)["table"]["columns"] if each["name"] == "verdict"]
+    texts = json.loads(parts(page)[column["id"] + "t"])
+    planes = np.frombuffer(parts(page)[column["id"]], np.uint8).reshape(4, -1)
+    indices = np.ascontiguousarray(planes.T).view("<u4").ravel()
+    return {text: int(np.sum(indices == i)) for i, text in enumerate(texts) if text}
+
+
+def test_the_page_of_a_comparison_and_that_of_its_report_say_the_same(ait, demo):
+    assert ait("report", demo / "report", "-o", demo / "again.html").returncode == 0
+    first, again = about(demo / "report.html"), about(demo / "again.html")
+    assert verdicts(demo / "report.html")["fault"] > 100
+    assert verdicts(demo / "again.html") == verdicts(demo / "report.html")
+    assert first["findings"][0]["operation"] == again["findings"][0]["operation"]
+    assert first["note"] == again["note"]
+    note = json.loads(again["note"])
+    assert "llm compare" in note["command"]
+    assert note["pairing"]["my"] == {"operations": 169, "paired": 169, "same_as_paired": 0, "unpaired": {}}
+    assert note["recordings"]["golden"]["complete"] is True
+    assert [each["side"] for each in again["manifests"]] == ["golden", "my"]
+
+
+def test_noise_may_be_that_of_a_report(ait, program, demo):
+    healthy = f"{program.parent}/ait-llama --model {demo}/model --tokens 1,15,7,22,3,81 --steps 3 --dtype fp16"
+    assert ait("llm", "dump", "--exec", healthy, "-er", "0,1", "-o", demo / "healthy").returncode == 0
+    made = ait(
+        "llm", "compare", "-gp", demo / "golden/ait_dump", "-mp", demo / "healthy/ait_dump", "-o", demo / "noise"
+    )
+    assert made.returncode == 0, made.stderr
+    page = demo / "noisy.html"
+    process = ait("report", demo / "report", "--noise", demo / "noise", "-o", page)
+    assert process.returncode == 0, process.stderr
+    finding = about(page)["findings"][0]
+    assert finding["operation"] == "4_Prefill_layer/0_RmsNormOperation"
+    assert finding["threshold"] == "what the noise run has there"
+    assert about(page)["noise"] == str(demo / "noise")
+    process = ait("report", demo / "my/ait_dump", "--noise", demo / "noise")
+    assert process.returncode == 2
+    assert "is no comparison of two runs, so that --noise has no effect" in process.stderr
+
+
 def test_two_single_tensors_have_no_page(ait, folders):
     process = ait(
         "llm", "compare", "-gp", folders / "g/off.npy", "-mp", folders / "m/off.npy", "--html", folders / "x.html"
