@@ -56,6 +56,27 @@ export interface Coverage {
   unpaired: Record<string, number>;
 }
 
+// What is known of a comparison as a whole.
+export interface Note {
+  command?: string;
+  version?: string;
+  made?: string;
+  noise?: string;
+  recordings?: Record<string, { complete: boolean | null; doubts: string[] }>;
+  pairing?: {
+    my: Coverage; golden: Coverage; certain: number; likely: number; method: string; golden_layers?: number; my_layers?: number;
+    tokens?: { token: string; golden_folder: string; my_folder: string; phase: string }[]; notes?: string[];
+  };
+}
+
+export function noteOf(about: About): Note {
+  try {
+    return about.note ? (JSON.parse(about.note) as Note) : {};
+  } catch {
+    return {};
+  }
+}
+
 export interface About {
   kind: string;
   version: string;
@@ -70,10 +91,8 @@ export interface About {
   finding_facts?: FindingFacts[];
   details?: Detail[];
   manifests: { side: string; path: string; text: string }[];
-  more?: {
-    recordings?: Record<string, { complete: boolean | null; doubts: string[] }>;
-    pairing?: { my: Coverage; golden: Coverage; certain: number; likely: number; method: string; golden_layers?: number; my_layers?: number };
-  };
+  note?: string; // JSON of a Note
+  noise?: string; // the run that noise was measured of
   table: { rows: number; columns: ColumnInfo[] };
 }
 

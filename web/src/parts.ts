@@ -64,3 +64,18 @@ export function select(label: string, options: [string, string][], value: string
 export function openRow(row: number): void {
   go("op", row);
 }
+
+// Columns that say how a check ended.
+const RESULTS: Record<string, string[]> = {
+  opcheck: ["precision_result", "bound_result"],
+  api_check: ["Forward Test Success", "Backward Test Success", "Forward Within Rounding", "Backward Within Rounding"],
+  api_overflow: ["Verdict"],
+};
+
+export function resultsOf(app: App): string[] {
+  return (RESULTS[app.about.kind] ?? []).filter((each) => app.table.holds(each));
+}
+
+export function isBad(result: string): boolean {
+  return /^(fail|false|warning|abnormal)/i.test(result);
+}

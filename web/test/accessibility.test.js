@@ -12,7 +12,7 @@ after(async () => { await reports.close(); });
 
 for (const colorScheme of ["light", "dark"])
   test(`no serious finding, ${colorScheme}`, async () => {
-    for (const [name, views] of [["demo.html", ["findings", "flow", "graph", "op/48", "table", "missing", "run"]], ["opcheck.html", ["summary", "table", "row/0"]], ["dump.html", ["summary"]]]) {
+    for (const [name, views] of [["demo.html", ["findings", "flow", "graph", "op/48", "table", "missing", "run"]], ["torch.html", ["graph", "missing"]], ["opcheck.html", ["summary", "table", "row/0"]], ["errcheck.html", ["summary"]], ["api-check.html", ["summary"]], ["api-overflow.html", ["summary"]], ["dump.html", ["summary", "run"]]]) {
       const page = await reports.open(name, { colorScheme, bypassCSP: true });
       await page.evaluate(axe);
       for (const view of views) {

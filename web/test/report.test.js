@@ -58,41 +58,97 @@ test("the expected error is drawn as a band below the chart", async () => {
   isCalm(page);
 });
 
-test("the graph opens layers, finds operations, zooms, and shows both sides", async () => {
+test("layers open and close with a click and with keys, in both graphs", async () => {
   const page = await reports.open("demo.html");
   await page.keyboard.press("3");
   await ready(page, "graph");
-  assert.ok((await page.locator(".node.found").getAttribute("data-name")).includes(FAULT));
-  assert.ok((await page.locator(".node.fault").count()) > 3);
-  const boxes = await page.locator(".node").count();
-  await page.click("text=Close all layers");
-  assert.ok((await page.locator(".node").count()) < boxes);
-  assert.equal(await page.locator(".node.group").count(), 4);
-  await page.locator(".node.group").first().focus();
+  const count = (selector) => page.locator(selector).count();
+  assert.equal(await page.locator(".my .node.found").getAttribute("data-name"), FAULT);
+  assert.ok((await count(".my .node.fault")) > 3);
+  for (const side of [".my", ".golden"]) assert.equal(await count(`${side} .frame`), 1, "the layer of the fault is open");
+  await page.click(".golden .frame-title");
+  for (const side of [".my", ".golden"]) assert.equal(await count(`${side} .frame`), 0, "a click closes it");
+  assert.equal(await count(".my .node.group"), 4);
+  assert.match(await page.getAttribute(".my .node.group[data-name='layer 2']", "class"), /fault/, "closed it has the worst colour inside");
+  await page.click(".my .node.group[data-name='layer 1']");
+  assert.equal(await count(".golden .frame"), 1, "a click opens it");
   await page.keyboard.press("Enter");
-  assert.ok((await page.locator(".node").count()) > 10, "a layer opens by key");
-  const view = await page.getAttribute("svg.graph", "viewBox");
-  await page.focus("svg.graph");
+  assert.equal(await count(".golden .frame"), 0, "the focus stays on it, and a key closes it");
+  await page.click("text=Open all layers");
+  assert.equal(await count(".my .frame"), 4);
+  await page.click("text=Close all layers");
+  assert.equal(await count(".my .frame"), 0);
+  isCalm(page);
+});
+
+test("graphs zoom, move and are searched", async () => {
+  const page = await reports.open("demo.html");
+  await visit(page, "graph");
+  const view = () => page.getAttribute(".my svg.graph", "viewBox");
+  const first = await view();
+  await page.focus(".my svg.graph");
   await page.keyboard.press("+");
-  assert.notEqual(await page.getAttribute("svg.graph", "viewBox"), view);
+  assert.notEqual(await view(), first);
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("0");
-  const graph = await page.locator("svg.graph").boundingBox();
+  const all = await view();
+  const graph = await page.locator(".my svg.graph").boundingBox();
   await page.mouse.move(graph.x + 8, graph.y + graph.height - 8);
   await page.mouse.down();
   await page.mouse.move(graph.x + 60, graph.y + graph.height - 60);
   await page.mouse.up();
-  assert.notEqual(await page.getAttribute("svg.graph", "viewBox"), view);
+  assert.notEqual(await view(), all);
   await page.fill("input[type=search]", "nothing has this name");
-  assert.match(await page.innerText(".graph-box .says"), /no operation holds that/);
+  assert.match(await page.innerText(".selection"), /no operation holds that/);
   await page.fill("input[type=search]", "5_prefill_layer/0_rms");
-  await page.waitForSelector(".node.found[data-name^='5_Prefill_layer/0_RmsNormOperation']");
+  await page.waitForSelector(".my .node.found[data-name^='5_Prefill_layer/0_RmsNormOperation']");
   await page.keyboard.press("Enter");
   await ready(page, "op");
+  isCalm(page);
+});
+
+test("a click on a node shows its partner, and what has none is to be seen", async () => {
+  const page = await reports.open("torch.html");
   await visit(page, "graph");
-  await page.click("summary:has-text('layer 2')");
-  const sides = await page.innerText("table.sides");
-  assert.match(sides, /0_RmsNormOperation[\s\S]*fault[\s\S]*4_Prefill_layer\/0_RmsNormOperation/);
+  await page.click(".my .node[data-name='4_Prefill_layer/3_RmsNormOperation']");
+  assert.equal(await page.locator(".golden .node.partner").getAttribute("data-name"), "root.model.layers.2.post_attention_layernorm");
+  assert.match(await page.innerText(".selection"), /golden: root\.model\.layers\.2\.post_attention_layernorm ↔ my: 4_Prefill_layer\/3_RmsNormOperation/);
+  await page.click(".golden .node[data-name='root.model.layers.2.self_attn.q_proj']");
+  assert.match(await page.locator(".my .node.partner").first().getAttribute("data-name"), /1_Attention\/0_LinearOperation/);
+  const alone = page.locator(".my .node.alone").first();
+  await alone.focus();
+  await page.keyboard.press("Enter");
+  assert.match(await page.innerText(".selection"), /golden: no partner ↔ my: [\s\S]*no tensor of golden-path agrees with it/);
+  assert.equal(await page.locator(".golden .node.partner").count(), 0);
+  await page.keyboard.press("Enter");
+  await ready(page, "op");
+  isCalm(page);
+});
+
+test("the tree of modules opens, is walked with keys and selects", async () => {
+  const page = await reports.open("torch.html");
+  await visit(page, "graph");
+  const item = (label) => page.locator(`.tree [role=treeitem][data-path='${label}']`);
+  assert.equal(await item("4_Prefill_layer/0_RmsNormOperation").getAttribute("aria-selected"), "true", "what was found is shown");
+  assert.match(await item("4_Prefill_layer").getAttribute("class"), /fault/, "coloured by the worst inside");
+  assert.match(await item("2_Prefill_layer").getAttribute("class"), /noise/);
+  await item("4_Prefill_layer/0_RmsNormOperation").focus();
+  await page.keyboard.press("ArrowLeft");
+  assert.equal(await item("4_Prefill_layer").getAttribute("aria-selected"), "true");
+  await page.keyboard.press("ArrowLeft");
+  assert.equal(await item("4_Prefill_layer").getAttribute("aria-expanded"), "false");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.locator(".my .node.found").getAttribute("data-name"), "4_Prefill_layer/1_Attention/0_LinearOperation");
+  await page.selectOption(".tree-head select", "golden");
+  assert.equal(await item("root.model.layers.2.self_attn.q_proj").getAttribute("aria-selected"), "true");
+  await page.keyboard.press("Escape");
+  await item("root.model.layers.3").locator(".twisty").click();
+  assert.equal(await item("root.model.layers.3").getAttribute("aria-expanded"), "true");
   isCalm(page);
 });
 
@@ -101,7 +157,7 @@ test("an operation shows both sides, where the error sits, and what to type", as
   await page.click("text=Open the operation");
   await ready(page, "op");
   const text = await page.innerText("main");
-  for (const part of ["Both sides", "float32", "float16", "maximum", "L2 norm", "cosine_similarity", "Hypotheses that explain it", "What went into it", "How the values are spread", "Where the error sits"])
+  for (const part of ["Both sides", "float32", "float16", "maximum", "L2 norm", "Cosine similarity", "worst row", "usual error", "elements differ.", "Hypotheses that explain it", "What went into it", "How the values are spread", "Where the error sits"])
     assert.ok(text.includes(part), part);
   assert.match(text, /ait llm compare -gp \S+ -mp \S+ --extended/);
   assert.match(text, /ait show \S+outtensor0\.bin/);
@@ -151,10 +207,24 @@ test("the table sorts, filters, searches, copies and is walked with keys", async
 });
 
 test("what was not compared is listed with its reasons, and how the report was made", async () => {
+  for (const name of ["torch.html", "torch-again.html"]) {
+    const page = await reports.open(name);
+    await visit(page, "missing");
+    const text = await page.innerText("main");
+    assert.match(text, /my\t169\t153\t0\t16/, name);
+    assert.match(text, /They were paired by the values of tensors, and by the types and order of operations\. Layers: 4 in golden, 4 in my\./, name);
+    assert.match(text, /my\t8\tgolden-path has no tensor of its size\./, name);
+    assert.match(text, /24 × only in my: .*golden-path has no tensor of its size/, name);
+    await page.locator("summary:has-text('has no tensor of its size')").click();
+    assert.ok((await page.locator("ul.rows li").count()) >= 24);
+    await visit(page, "run");
+    assert.match(await page.innerText("main"), /Comparison[\s\S]*ait llm compare -gp/, name);
+    isCalm(page);
+  }
   const page = await reports.open("demo.html");
   await page.keyboard.press("5");
   await ready(page, "missing");
-  assert.match(await page.innerText("main"), /Every row was compared|only in my/);
+  assert.match(await page.innerText("main"), /Every row was compared/);
   await page.keyboard.press("6");
   await ready(page, "run");
   const text = await page.innerText("main");
@@ -206,22 +276,6 @@ test("help names the keys", async () => {
 test("a link reopens the same place", async () => {
   const page = await reports.open("demo.html#/op/3");
   assert.equal(await page.getAttribute("body", "data-ready"), "op");
-});
-
-test("dumps and checks of operators have their own views", async () => {
-  const dump = await reports.open("dump.html");
-  assert.match(await dump.innerText("main"), /Recorded run[\s\S]*tensors written/);
-  isCalm(dump);
-  const check = await reports.open("opcheck.html");
-  assert.match(await check.innerText("main"), /Summary[\s\S]*precision_result[\s\S]*PASS/);
-  await check.keyboard.press("2");
-  await ready(check, "table");
-  await check.fill("input[type=search]", "rmsnorm");
-  await check.waitForFunction(() => / of /.test(document.querySelector("#view-table .says").textContent));
-  await check.locator(".lines .line").first().click();
-  await ready(check, "row");
-  assert.match(await check.innerText("main"), /op_param/);
-  isCalm(check);
 });
 
 test("the picture of the README", { skip: !process.env.AIT_PICTURE }, async () => {

@@ -4,31 +4,22 @@ import type { Column } from "../data";
 import { h, name } from "../dom";
 import { number } from "../format";
 import { t } from "../i18n";
-import { card, command, counted, plainTable } from "../parts";
+import { card, command, counted, isBad, plainTable, resultsOf } from "../parts";
 import { parsed } from "./run";
 
-// Columns that say how a check ended, and what a row is called.
-const RESULTS: Record<string, string[]> = {
-  opcheck: ["precision_result", "bound_result"],
-  api_check: ["Forward Test Success", "Backward Test Success", "Forward Within Rounding", "Backward Within Rounding"],
-  api_overflow: ["Verdict"],
-  api_details: [],
-  errcheck: [],
-};
+// What a row is called.
 const NAMES: Record<string, string[]> = { opcheck: ["op_id", "op_name"], api_check: ["API name"], api_overflow: ["API name"], api_details: ["Npu Name"], errcheck: ["operator"] };
 const WORST: Record<string, [string, boolean]> = {
   opcheck: ["error_of_bound", true], api_details: ["Cosine Similarity", false], errcheck: ["reports", true],
 };
 const SHOWN = 50;
 
-const isBad = (text: string) => /^(FAILED|False|failed|fail|warning)/i.test(text);
-
 export const checks: View = {
   id: "summary",
   title: "Summary",
   show(app, element) {
     if (app.about.kind === "dump") return dump(app, element);
-    const results = (RESULTS[app.about.kind] ?? []).filter((each) => app.table.holds(each));
+    const results = resultsOf(app);
     element.append(h("h2", {}, t("Summary")));
     const failing = rowsThatFail(app, results);
     element.append(h("div", { class: "cards" }, card(t("rows"), counted(app.table.rows)), results.length > 0 && card(t("failing"), counted(failing.length), failing.length > 0 ? "bad" : "good")));

@@ -7,6 +7,7 @@ import { heat, heatOfExcess, number } from "../format";
 import { isDark } from "../app";
 import { t } from "../i18n";
 import { badge, card, counted, worstTable } from "../parts";
+import { causeName, said } from "../sentences";
 
 export const findings: View = {
   id: "findings",
@@ -58,20 +59,23 @@ function article(app: App, finding: Finding, facts: FindingFacts, i: number): HT
   const error = real(finding.error);
   const noise = real(finding.noise);
   const at = facts.row < app.table.rows;
+  const isMeasured = Number.isFinite(error) && noise > 0;
+  // The first sentence of the reason is what the lead says, unless a row or a column decided.
+  const rest = finding.measured_on === "whole" ? finding.reason.replace(/^it is .*?\)\. ?/, "") : finding.reason;
   return h("article", { class: `finding ${finding.verdict}`, "aria-labelledby": `finding-${i}` },
     h("h3", { id: `finding-${i}` }, badge(finding.verdict), " ", name(finding.operation, 200)),
     h("p", { class: "facts" },
       t("Token {0}", finding.token_id), finding.layer !== null ? " · " + t("layer {0}", finding.layer) : "", finding.rank ? " · " + t("rank {0}", finding.rank) : "",
       " · ", t("first seen in"), " ", at ? h("a", { href: `#/op/${facts.row}` }, name(finding.data_id, 200)) : name(finding.data_id, 200)),
-    Number.isFinite(error) && noise > 0 && h("p", { class: "lead" },
+    isMeasured && h("p", { class: "lead" },
       t("It is {0} off, {1} times the {2} that a healthy value would be.", number(error), number(error / noise, 2), number(noise, 2)), " ",
       facts.peers > 0 && t("What went in is {0} off; the same operation in {1} other layers multiplies that by {2}.", number(real(facts.input_error), 2), facts.peers, number(real(facts.gain), 2))),
-    Number.isFinite(error) && noise > 0 && scale(error, noise, real(facts.factor)),
-    h("p", { class: Number.isFinite(error) && noise > 0 ? "facts" : "lead" }, name(finding.reason, 4000)),
+    isMeasured && scale(error, noise, real(facts.factor)),
+    isMeasured ? rest !== "" && h("p", {}, said(rest, 4000)) : h("p", { class: "lead" }, said(finding.reason, 4000)),
     finding.causes.length > 0 && [h("h4", {}, t("Likely causes")), h("ol", { class: "causes" }, finding.causes.map((cause) =>
-      h("li", {}, h("strong", {}, name(cause.name)), ": ", name(cause.text, 1000))))],
+      h("li", {}, h("strong", {}, name(causeName(cause.name))), ": ", said(cause.text, 1000))))],
     finding.not_paired.length > 0 && h("p", {}, t("Or in what has no partner and went into it:"), " ", finding.not_paired.map((each) => [name(each), " "])),
-    h("p", { class: "facts" }, t("{0} rows follow from it.", counted(finding.rows_that_follow)), " ", t("Threshold:"), " ", finding.threshold, `, × ${number(real(facts.factor))}`),
+    h("p", { class: "facts" }, t("{0} rows follow from it.", counted(finding.rows_that_follow)), " ", t("Threshold:"), " ", said(finding.threshold), `, × ${number(real(facts.factor))}`),
     at && h("p", { class: "actions" }, h("a", { class: "button", href: `#/op/${facts.row}` }, t("Open the operation")), " ",
       h("a", { class: "button", href: `#/flow/${facts.row}` }, t("Show in the error flow")), " ",
       h("a", { class: "button", href: `#/graph/${facts.row}` }, t("Show in the graph"))));

@@ -62,6 +62,13 @@ function valueOf(app: App, row: number): number {
   return metric === "cosine_similarity" ? Math.max(0, 1 - value) : value;
 }
 
+// What a metric would be of an error as large as expected and spread in the same way: two of them grow with its square.
+function expectedOf(app: App, row: number): number {
+  const expected = app.model.expected(row);
+  if (metric === "verdict_error") return expected;
+  return valueOf(app, row) * (expected / app.model.error(row)) ** (["cosine_similarity", "kl_divergence"].includes(metric) ? 2 : 1);
+}
+
 function legend(): HTMLElement {
   return h("div", { class: "heat-legend", "aria-hidden": "true" }, ["< 0.1", "1", "2", "4", "10", "≥ 30"].map((text, i) =>
     h("span", {}, h("i", { style: `background:${heat([0, 0.25, 0.4, 0.55, 0.75, 1][i], isDark())}` }), text)),
@@ -206,8 +213,8 @@ function plot(app: App, element: HTMLElement, token: number, marked: number): vo
   const rows = model.rowsOfToken(token).filter((row) => valueOf(app, row) >= 0);
   const positive = (value: number) => (value > 0 && Number.isFinite(value) ? value : null);
   const values = rows.map((row) => positive(valueOf(app, row)));
-  const withNoise = metric === "verdict_error";
-  const expected = rows.map((row) => (withNoise ? positive(model.expected(row)) : null));
+  const expected = rows.map((row) => positive(expectedOf(app, row)));
+  const withNoise = expected.some((each) => each !== null);
   const known = [...values, ...expected].filter((value): value is number => value !== null);
   const floor = Math.min(...(known.length > 0 ? known : [1])) / 3;
   const style = getComputedStyle(document.documentElement);
@@ -222,7 +229,7 @@ function plot(app: App, element: HTMLElement, token: number, marked: number): vo
   const box = h("div", { role: "img", "aria-label": t("{0} along {1} values; the largest is {2} at {3}", label, rows.length, number(Math.max(...known)), peak(app, rows, values)) });
   const open = button(t("Open the worst value of this token"), () => go("op", rows[values.indexOf(values.reduce((a, b) => ((b ?? 0) > (a ?? 0) ? b : a), 0))]));
   const key = (kind: string, text: string) => h("span", {}, h("i", { class: `k ${kind}` }), text);
-  element.append(box, h("p", { class: "says" }, withNoise ? [key("my", t("error")), key("golden", t("expected"))] : key("my", label), key("", t("fault"))), open);
+  element.append(box, h("p", { class: "says" }, key("my", metric === "verdict_error" ? t("error") : label), withNoise && key("golden", app.about.noise ? t("expected, as the noise run has it") : t("expected")), key("", t("fault"))), open);
   plotted = new uPlot({
     width: Math.max(280, element.clientWidth - 4), height: 300,
     scales: { x: { time: false }, y: { distr: 3, log: 10 } },

@@ -1,8 +1,10 @@
 // What was not recorded or has no partner, and why.
 import type { App, View } from "../app";
+import { noteOf } from "../data";
 import { h, name } from "../dom";
 import { t } from "../i18n";
 import { counted, plainTable, rowLink } from "../parts";
+import { said, say } from "../sentences";
 
 const SHOWN = 200;
 
@@ -21,7 +23,7 @@ export const missing: View = {
 
 function recordings(app: App, element: HTMLElement): void {
   const lines: [string, string][] = [];
-  for (const [side, state] of Object.entries(app.about.more?.recordings ?? {}))
+  for (const [side, state] of Object.entries(noteOf(app.about).recordings ?? {}))
     for (const doubt of state.doubts) lines.push([side, doubt]);
   for (const manifest of app.about.manifests) {
     try {
@@ -35,20 +37,23 @@ function recordings(app: App, element: HTMLElement): void {
   element.append(h("section", {}, h("h3", {}, t("Recordings")),
     lines.length === 0
       ? h("p", {}, app.about.manifests.length > 0 ? t("By their manifests both recordings hold all that was to be recorded.") : t("No manifest was found, so that nothing is known of what was to be recorded."))
-      : plainTable(t("Recordings"), [t("Side"), t("What may be lacking")], lines.map(([side, why]) => [t(side), name(why, 400)]))));
+      : plainTable(t("Recordings"), [t("Side"), t("What may be lacking")], lines.map(([side, why]) => [t(side), said(why, 400)]))));
 }
 
 function coverage(app: App, element: HTMLElement): void {
-  const pairing = app.about.more?.pairing;
+  const pairing = noteOf(app.about).pairing;
   if (!pairing) return;
   const line = (side: "golden" | "my") => {
     const of = pairing[side];
     return [t(side), counted(of.operations), counted(of.paired), counted(of.same_as_paired), counted(of.operations - of.paired - of.same_as_paired)];
   };
-  const reasons = (["golden", "my"] as const).flatMap((side) => Object.entries(pairing[side].unpaired).map(([why, times]) => [t(side), counted(times), name(why, 400)]));
+  const reasons = (["golden", "my"] as const).flatMap((side) => Object.entries(pairing[side].unpaired).map(([why, times]) => [t(side), counted(times), said(why, 400)]));
   element.append(h("section", {}, h("h3", {}, t("Operations")),
     plainTable(t("Operations"), [t("Side"), t("operations"), t("paired"), t("same data as a paired one"), t("without a partner")], [line("golden"), line("my")], [1, 2, 3, 4]),
-    h("p", {}, t("Of the pairs {0} are certain and {1} likely.", counted(pairing.certain), counted(pairing.likely))),
+    h("p", {}, t("Of the pairs {0} are certain and {1} likely.", counted(pairing.certain), counted(pairing.likely)), " ",
+      t("They were paired {0}.", say(pairing.method)), " ",
+      (pairing.golden_layers ?? 0) + (pairing.my_layers ?? 0) > 0 && t("Layers: {0} in golden, {1} in my.", pairing.golden_layers ?? 0, pairing.my_layers ?? 0)),
+    (pairing.notes ?? []).map((each) => h("p", { class: "note" }, said(each, 400))),
     reasons.length > 0 && plainTable(t("Why operations have no partner"), [t("Side"), t("operations"), t("Why")], reasons, [1])));
 }
 
@@ -74,7 +79,7 @@ function byReason(app: App, element: HTMLElement): void {
           list.append(...group.rows.slice(0, SHOWN).map((row) => h("li", {}, t("Token {0}", table.text("token_id", row)), " · ", rowLink(app, row))));
           if (group.rows.length > SHOWN) list.append(h("li", {}, t("… and {0} more, see the table", counted(group.rows.length - SHOWN))));
         },
-      }, h("summary", {}, h("strong", {}, counted(group.rows.length)), " × ", group.lacks ? t("only in {0}:", t(group.lacks === "golden" ? "my" : "golden")) + " " : "", name(group.why, 400)), list);
+      }, h("summary", {}, h("strong", {}, counted(group.rows.length)), " × ", group.lacks ? t("only in {0}:", t(group.lacks === "golden" ? "my" : "golden")) + " " : "", said(group.why, 400)), list);
       return box;
     })));
 }

@@ -7,8 +7,12 @@ import { h, name } from "../dom";
 import { count, heat, number, shellWord } from "../format";
 import { t } from "../i18n";
 import { badge, command, plainTable, rowLink } from "../parts";
+import { causeName, said } from "../sentences";
 
-const METRICS = ["cosine_similarity", "max_relative_error", "mean_relative_error", "max_absolute_error", "mean_absolute_error", "kl_divergence", "relative_euclidean_distance"];
+const METRICS: [string, string][] = [
+  ["cosine_similarity", "Cosine similarity"], ["relative_euclidean_distance", "Relative euclidean distance"], ["max_relative_error", "Largest relative error"], ["mean_relative_error", "Mean relative error"],
+  ["max_absolute_error", "Largest absolute error"], ["mean_absolute_error", "Mean absolute error"], ["kl_divergence", "KL divergence"],
+];
 const STATISTICS: [string, string][] = [["max_value", "maximum"], ["min_value", "minimum"], ["mean_value", "mean"], ["l2norm", "L2 norm"], ["nan", "NaN"], ["inf", "infinite"]];
 
 export const operation: View = {
@@ -27,7 +31,7 @@ export const operation: View = {
       h("p", { class: "actions" }, step(app, row, -1), " ", step(app, row, 1), " ", h("a", { class: "button", href: `#/flow/${row}` }, t("Error flow")), " ", h("a", { class: "button", href: `#/graph/${row}` }, t("Graph"))),
       h("h2", {}, badge(model.verdict(row)), " ", name(model.operation(row), 300)),
       h("p", { class: "facts" }, t("Token {0}", table.text("token_id", row)), Number.isNaN(model.layer(row)) ? "" : " · " + t("layer {0}", model.layer(row)), " · ", name(table.text("data_id", row), 300)),
-      h("p", { class: "lead" }, name(table.text("verdict_reason", row) || table.text("cmp_fail_reason", row), 4000)));
+      h("p", { class: "lead" }, said(table.text("verdict_reason", row) || table.text("cmp_fail_reason", row), 4000)));
     if (siblings.length > 1) element.append(h("section", {}, h("h3", {}, t("Its values")), rowsTable(app, siblings, row)));
     hypotheses(app, element, row);
     sides(app, element, row);
@@ -60,7 +64,7 @@ function hypotheses(app: App, element: HTMLElement, row: number): void {
   const finding = app.about.findings![i];
   element.append(h("section", { class: "hypotheses" }, h("h3", {}, t("Hypotheses that explain it")),
     finding.causes.length === 0 ? h("p", {}, t("None of the mistakes that ait knows gives this value.")) :
-      plainTable(t("Hypotheses that explain it"), [t("Cause"), t("In words"), t("Error that is left")], finding.causes.map((cause) => [h("strong", {}, name(cause.name)), name(cause.text, 600), number(real(cause.residual_error))]), [2])));
+      plainTable(t("Hypotheses that explain it"), [t("Cause"), t("In words"), t("Error that is left")], finding.causes.map((cause) => [h("strong", {}, name(causeName(cause.name))), said(cause.text, 600), number(real(cause.residual_error))]), [2])));
 }
 
 function sides(app: App, element: HTMLElement, row: number): void {
@@ -70,20 +74,37 @@ function sides(app: App, element: HTMLElement, row: number): void {
     [t("operation"), ...both("operation")], [t("type of operation"), ...both("op_type")], [t("type"), ...both("dtype")], [t("shape"), ...both("shape")], [t("rank"), ...both("rank")],
     ...STATISTICS.filter(([key]) => table.holds(`my_${key}`)).map(([key, label]) => [t(label), number(table.number(`golden_${key}`, row), 6), number(table.number(`my_${key}`, row), 6)]),
     [t("transform"), ...both("transform")], [t("file"), ...both("data_path")],
-  ];
-  element.append(h("section", {}, h("h3", {}, t("Both sides")), plainTable(t("Both sides"), [t("What"), t("golden"), t("my")], lines, [])));
+  ].filter(([, golden, my]) => hasText(golden) || hasText(my));
+  element.append(h("section", { class: "both" }, h("h3", {}, t("Both sides")), plainTable(t("Both sides"), [t("What"), t("golden"), t("my")], lines, [])));
   const why = table.text("pairing_reason", row);
-  if (why) element.append(h("p", { class: "facts" }, t("Paired:"), " ", t(table.text("pairing", row)), " – ", name(why, 600)));
+  if (why) element.append(h("p", { class: "facts" }, t("Paired:"), " ", t(table.text("pairing", row)), " – ", said(why, 600)));
+}
+
+function hasText(cell: string | HTMLElement): boolean {
+  return (typeof cell === "string" ? cell : cell.textContent) !== "";
 }
 
 function metrics(app: App, element: HTMLElement, row: number): void {
   const { table, model } = app;
-  const extra = ["differing_elements", "elements", "zero_golden_mismatch", "error_worst_row", "worst_row_error", "usual_row_error", "error_worst_column", "worst_column_error", "usual_column_error", "my_saturated", "my_flushed_to_zero"];
-  const known = [...METRICS, ...extra].filter((each) => !Number.isNaN(table.number(each, row)));
+  const known = METRICS.filter(([each]) => !Number.isNaN(table.number(each, row)));
   if (known.length === 0 && Number.isNaN(model.error(row))) return;
   element.append(h("section", {}, h("h3", {}, t("What was measured")),
-    h("div", { class: "cards small" }, [["error", model.error(row)], ["expected", model.expected(row)], ...known.map((each) => [each, table.number(each, row)])].map(([label, value]) =>
-      h("div", { class: "card" }, h("div", { class: "value", title: String(value) }, number(value as number, label === "cosine_similarity" ? 8 : 4)), h("div", { class: "label" }, t(label as string)))))));
+    h("div", { class: "cards small" }, ([["error", "error", model.error(row)], ["expected", "expected", model.expected(row)], ...known.map(([each, label]) => [each, label, table.number(each, row)])] as [string, string, number][]).map(([key, label, value]) =>
+      h("div", { class: "card", title: key }, h("div", { class: "value", title: String(value) }, number(value, key === "cosine_similarity" ? 8 : 4)), h("div", { class: "label" }, t(label))))),
+    profile(app, row)));
+}
+
+// Whether a row or a column stands out, and what became of single elements.
+function profile(app: App, row: number): HTMLElement {
+  const of = (column: string) => app.table.number(column, row);
+  const line = (what: string, which: string, worst: string, usual: string) => [t(what), number(of(which)), number(of(worst)), number(of(usual)), number(of(worst) / of(usual), 2)];
+  const lines = ([["worst row", "error_worst_row", "worst_row_error", "usual_row_error"], ["worst column", "error_worst_column", "worst_column_error", "usual_column_error"]] as const)
+    .filter(([, , worst]) => !Number.isNaN(of(worst))).map(([what, which, worst, usual]) => line(what, which, worst, usual));
+  const counts = ([["differing_elements", "{0} of {1} elements differ."], ["zero_golden_mismatch", "{0} of {1} elements are 0 in golden and not in my."], ["my_saturated", "{0} of {1} elements of my are at the limit of their type, or infinite."],
+    ["my_flushed_to_zero", "{0} of {1} elements of my are 0 where golden is not."]] as const).filter(([key, text]) => of(key) > 0 || (text.includes("differ") && !Number.isNaN(of(key))));
+  return h("div", { class: "profile" },
+    lines.length > 0 && plainTable(t("Where the error sits"), ["", t("number"), t("its error"), t("usual error"), t("Times")], lines, [1, 2, 3, 4]),
+    counts.length > 0 && h("ul", { class: "sentences" }, counts.map(([key, text]) => h("li", { title: key }, t(text, count(of(key)), count(of("elements")))))));
 }
 
 function closer(element: HTMLElement, detail: Detail): void {

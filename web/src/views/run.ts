@@ -1,5 +1,6 @@
 // How the report came about: command, versions, manifests.
 import type { View } from "../app";
+import { noteOf } from "../data";
 import { h, name } from "../dom";
 import { t } from "../i18n";
 import { command, plainTable } from "../parts";
@@ -16,6 +17,10 @@ export const run: View = {
       [t("report"), name(about.report, 400)], [t("version of ait"), about.version], [t("page written"), about.made], [t("rows"), String(about.rows)],
     ]));
     if (about.command) element.append(h("p", {}, t("Command:")), command(about.command));
+    const note = noteOf(about);
+    if (note.command) element.append(h("section", {}, h("h3", {}, t("Comparison")), command(note.command),
+      plainTable(t("Comparison"), [t("What"), t("Value")], [[t("made"), name(note.made ?? "")], [t("version of ait"), name(note.version ?? "")], [t("noise run"), name(about.noise || note.noise || t("none"), 400)]]),
+      (note.noise ?? "") !== "" && !about.noise && h("p", { class: "note" }, t("The comparison was judged by a noise run, this page without it: compare that run with golden, too, and give the report to ait report --noise."))));
     if (about.manifests.length === 0) element.append(h("p", {}, t("No manifest lies beside the recordings.")));
     for (const manifest of about.manifests) element.append(manifestSection(manifest));
   },

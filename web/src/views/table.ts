@@ -5,14 +5,13 @@ import { Texts } from "../data";
 import { announce, button, clear, copy, h, shortened } from "../dom";
 import { count, csvCell, number } from "../format";
 import { t } from "../i18n";
-import { badge, rowSearch, select } from "../parts";
+import { badge, isBad, resultsOf, rowSearch, select } from "../parts";
 
 const LINE = 28;
 const BEYOND = 3;
 
 const FIRST = ["verdict", "token_id", "data_id", "verdict_error", "verdict_expected", "cosine_similarity", "relative_euclidean_distance", "max_absolute_error", "max_relative_error", "mean_relative_error", "mean_absolute_error", "kl_divergence", "my_dtype", "my_shape", "cmp_fail_reason"];
 const WIDE: Record<string, number> = { data_id: 380, verdict: 130, token_id: 70, cmp_fail_reason: 360, my_shape: 140, op_param: 300, tensor_path: 300, again: 300, "API name": 260, Message: 360, operator: 420, fail_reason: 360 };
-const RESULTS = ["precision_result", "bound_result", "Verdict", "Forward Test Success", "Backward Test Success"];
 
 // What the reader chose stays while the page is open.
 const state = { text: "", verdict: "", sort: "", down: true, scroll: 0 };
@@ -101,7 +100,7 @@ class Grid {
   }
 
   private fails(row: number): boolean {
-    return RESULTS.some((each) => /^(FAILED|failed|False|fail)/i.test(this.app.table.text(each, row)));
+    return resultsOf(this.app).some((each) => isBad(this.app.table.text(each, row)));
   }
 
   private sort(rows: number[]): void {
