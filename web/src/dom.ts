@@ -47,9 +47,11 @@ export function shortened(text: string, most = 160): string {
   return shown.slice(0, half) + "…" + shown.slice(-half);
 }
 
+const SHORT = 40; // characters that a table does not break
+
 // A name of outside origin: shown as text, on its own line of reading, whole on demand.
 export function name(text: string, most = 160): HTMLElement {
-  return h("bdi", { class: "name", title: text.length > most ? shortened(text, 2000) : null }, shortened(text, most));
+  return h("bdi", { class: text.length <= SHORT ? "name short" : "name", title: text.length > most ? shortened(text, 2000) : null }, shortened(text, most));
 }
 
 export function button(label: string, action: () => void, attributes: Attributes = {}): HTMLElement {

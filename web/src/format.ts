@@ -14,6 +14,13 @@ export function count(value: number): string {
   return value.toLocaleString("en").replaceAll(",", "\u202f");
 }
 
+export function bytes(value: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let k = 0;
+  for (; value >= 1024 && k < units.length - 1; ++k) value /= 1024;
+  return `${number(value)} ${units[k]}`;
+}
+
 export function csvCell(text: string): string {
   // A spreadsheet must not run a cell.
   const safe = /^[+\-=%@\t\r\n＋－＝％＠]/.test(text) && Number.isNaN(Number(text)) ? "'" + text : text;

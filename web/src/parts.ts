@@ -69,8 +69,19 @@ export function openRow(row: number): void {
 const RESULTS: Record<string, string[]> = {
   opcheck: ["precision_result", "bound_result"],
   api_check: ["Forward Test Success", "Backward Test Success", "Forward Within Rounding", "Backward Within Rounding"],
+  api_details: ["Pass", "Within Rounding"],
   api_overflow: ["Verdict"],
 };
+// Columns that say what a row is called, and those that are long and of less interest.
+export const NAMES: Record<string, string[]> = { opcheck: ["op_id", "op_name"], api_check: ["API name"], api_overflow: ["API name"], api_details: ["Npu Name"], errcheck: ["operator"] };
+const LONG = ["op_param", "tensor_path", "again", "form", "source", "error_data"];
+
+// All columns of a check: names, results, the rest, what is long.
+export function columnsOf(app: App): string[] {
+  const first = [...(NAMES[app.about.kind] ?? []), ...resultsOf(app)].filter((each) => app.table.holds(each));
+  const rest = app.table.names.filter((each) => !first.includes(each));
+  return [...first, ...rest.filter((each) => !LONG.includes(each)), ...rest.filter((each) => LONG.includes(each))];
+}
 
 export function resultsOf(app: App): string[] {
   return (RESULTS[app.about.kind] ?? []).filter((each) => app.table.holds(each));

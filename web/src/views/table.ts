@@ -5,13 +5,13 @@ import { Texts } from "../data";
 import { announce, button, clear, copy, h, shortened } from "../dom";
 import { count, csvCell, number } from "../format";
 import { t } from "../i18n";
-import { badge, isBad, resultsOf, rowSearch, select } from "../parts";
+import { badge, columnsOf, isBad, resultsOf, rowSearch, select } from "../parts";
 
 const LINE = 28;
 const BEYOND = 3;
 
 const FIRST = ["verdict", "token_id", "data_id", "verdict_error", "verdict_expected", "cosine_similarity", "relative_euclidean_distance", "max_absolute_error", "max_relative_error", "mean_relative_error", "mean_absolute_error", "kl_divergence", "my_dtype", "my_shape", "cmp_fail_reason"];
-const WIDE: Record<string, number> = { data_id: 380, verdict: 130, token_id: 70, cmp_fail_reason: 360, my_shape: 140, op_param: 300, tensor_path: 300, again: 300, "API name": 260, Message: 360, operator: 420, fail_reason: 360 };
+const WIDE: Record<string, number> = { data_id: 380, verdict: 130, token_id: 70, cmp_fail_reason: 360, my_shape: 140, op_param: 300, tensor_path: 300, again: 300, "API name": 260, "Npu Name": 330, op_name: 230, "Forward Test Success": 170, "Backward Test Success": 180, "Forward Within Rounding": 190, "Backward Within Rounding": 200, "rel_precision_rate(%)": 170, Message: 360, operator: 420, fail_reason: 360 };
 
 // What the reader chose stays while the page is open.
 const state = { text: "", verdict: "", sort: "", down: true, scroll: 0 };
@@ -20,7 +20,7 @@ export const table: View = {
   id: "table",
   title: "Table",
   async show(app, element) {
-    const shown = app.about.kind === "comparison" ? FIRST.filter((each) => app.table.holds(each)) : app.table.names;
+    const shown = app.about.kind === "comparison" ? FIRST.filter((each) => app.table.holds(each)) : columnsOf(app);
     await app.table.need(...shown);
     new Grid(app, element, shown).start();
   },
@@ -33,9 +33,12 @@ class Grid {
   private readonly scroller = h("div", { class: "grid", role: "grid", tabindex: "0", "aria-label": t("All rows") });
   private readonly head = h("div", { class: "line head", role: "row" });
   private readonly says = h("span", { class: "says", role: "status" });
+  private readonly results: Set<string>;
   private waiting = 0;
 
-  constructor(private readonly app: App, private readonly element: HTMLElement, private readonly columns: string[]) {}
+  constructor(private readonly app: App, private readonly element: HTMLElement, private readonly columns: string[]) {
+    this.results = new Set(resultsOf(app));
+  }
 
   start(): void {
     const search = rowSearch(t("Search in names and reasons"), (text) => { state.text = text; this.later(); }, () => { this.choose(); this.scroller.focus(); });
@@ -127,7 +130,7 @@ class Grid {
   private drawHead(): void {
     this.head.setAttribute("aria-rowindex", "1");
     clear(this.head, this.columns.map((each, i) => h("div", {
-      role: "columnheader", class: "cell", style: `width:${this.width(each)}px`, "aria-colindex": i + 1, "aria-sort": state.sort === each ? (state.down ? "descending" : "ascending") : "none",
+      role: "columnheader", class: this.app.table.column(each)!.isNumber ? "cell num" : "cell", style: `width:${this.width(each)}px`, "aria-colindex": i + 1, "aria-sort": state.sort === each ? (state.down ? "descending" : "ascending") : "none",
     }, button(`${t(each)}${state.sort === each ? (state.down ? " ↓" : " ↑") : ""}`, () => {
       state.down = state.sort === each ? !state.down : true;
       state.sort = each;
@@ -169,6 +172,7 @@ class Grid {
       }
       const text = this.text(column, row);
       if (place.textContent !== text) place.textContent = text;
+      if (this.results.has(column)) place.className = isBad(text) ? "bad" : "";
     });
   }
 
