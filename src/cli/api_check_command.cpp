@@ -19,21 +19,22 @@ class ApiCheckCommand : public CommandOf<launch::PythonOptions> {
                    "where real data lie, if not below the folder of the records");
     set.group("How");
     set.add_option("--device", o.value("--device"), "DEVICE",
-                   "cpu, cuda, cuda:N, npu, npu:N, auto, or several with commas,\n"
-                   "which then work side by side; auto if not given: an\n"
-                   "accelerator where there is one");
+                   "cpu, cuda, cuda:N, npu, npu:N, auto (an accelerator if there is\n"
+                   "one), or several separated by commas, which then share the\n"
+                   "calls; auto if not given");
     set.add_option("-d", o.value("-d"), "ID", "number of the device; 0 if not given");
     set.add_choice("--against", o.value("--against"), {"inductor"}, "WHAT",
                    "inductor: check what torch.compile makes of each function");
     set.add_flag("-j,--jit-compile", o.flag("--jit_compile"), "compile mode of the NPU runtime");
     set.add_flag("--raw-bench", o.flag("--raw_bench"),
-                 "by the rule, compare with the benchmark as it is, not rounded\n"
-                 "to the device's type");
-    set.add_option("--seed", o.value("--seed"), "N", "of drawn inputs; 1234 if not given");
+                 "for the verdict by the rule, do not round the benchmark to the\n"
+                 "device's type first");
+    set.add_option("--seed", o.value("--seed"), "N",
+                   "seed of inputs that are drawn at random;\n1234 if not given");
     set.add_option("--time-limit", o.value("--time_limit"), "SECONDS",
-                   "of one call; 300 if not given");
+                   "time for one call; 300 if not given");
     set.add_option("--max-memory", o.value("--max_memory"), "GIB",
-                   "of one call; a third of the machine's if not given");
+                   "memory for one call; a third of the machine's if not given");
     set.group("Output");
     set.add_option("-o,--output", o.value("--out_path"), "DIR",
                    "folder for accuracy_checking_result.csv and\n"
@@ -43,14 +44,14 @@ class ApiCheckCommand : public CommandOf<launch::PythonOptions> {
     set.add_option("--error-data-path", o.value("--error_data_path"), "DIR",
                    "where ut_error_data is made; as the training script said, or\n"
                    "the current folder");
-    set.add_flag("--resume", o.flag("--resume"), "go on with the csv files in the output folder");
+    set.add_flag("--resume", o.flag("--resume"), "continue the csv files in the output folder");
     set.add_option("--result-csv", o.value("--result_csv_path"), "FILE",
-                   "go on with this result csv");
+                   "continue this result csv");
     set.add_flag("--timestamp", o.flag("--timestamp"),
                  "add the time to the names of the csv files");
     set.add_choice("--fail-on", o.value("--fail_on"), {"failed", "rounding"}, "WHAT",
-                   "end with status 1 where a call fails: failed, by the rule;\n"
-                   "rounding, by more than rounding explains");
+                   "end with status 1 if a call fails: failed, by the rule;\n"
+                   "rounding, if it is off by more than rounding explains");
   }
 
   int run() override {

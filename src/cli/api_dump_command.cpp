@@ -15,17 +15,17 @@ class ApiDumpCommand : public CommandOf<dump::ApiDumpOptions> {
     add_exec(set, exec_);
     set.group("What");
     set.add_list("--iteration", iterations_, "N...",
-                 "the iteration to record, from 0, or several as 1,3; an\n"
-                 "iteration begins with what a data loader fetches, or where\n"
-                 "there is none with a step of the optimizer; 1 if not given");
+                 "the iteration to record, counted from 0, or several as 1,3. An\n"
+                 "iteration begins when a data loader fetches a batch or, without\n"
+                 "one, with a step of the optimizer; 1 if not given");
     set.add_flag("--real-data", options_.real_data,
                  "store the tensors themselves, not only their extremes");
     set.add_choice("--api-list", list_, {"all", "att"}, "LIST",
-                   "all functions that torch lets others override, or the older\n"
-                   "tool's 977; all if not given");
+                   "all: every function that torch lets others override; att: the\n"
+                   "977 of the older tool; all if not given");
     set.add_flag("--keep-going", options_.keep_going,
-                 "let the command run on behind the iteration; it is ended\n"
-                 "there, with status 0, if not given");
+                 "let the command run on after the iteration; if not given, it is\n"
+                 "ended there, with status 0");
     set.group("Output");
     set.add_option("-o,--output", options_.output, "DIR",
                    "folder for forward_info_{pid}.json, backward_info_{pid}.json\n"

@@ -16,12 +16,12 @@ class ApiOverflowCommand : public CommandOf<launch::PythonOptions> {
                    "where real data lie, if not below the folder of the records");
     set.group("How");
     set.add_option("--device", o.value("--device"), "DEVICE",
-                   "cpu, cuda, cuda:N, npu, npu:N or auto; auto if not given: an\n"
-                   "accelerator where there is one");
+                   "cpu, cuda, cuda:N, npu, npu:N or auto (an accelerator if there\n"
+                   "is one); auto if not given");
     set.add_option("-d", o.value("-d"), "ID", "number of the device; 0 if not given");
     set.add_flag("-j,--jit-compile", o.flag("--jit_compile"), "compile mode of the NPU runtime");
     set.add_option("--time-limit", o.value("--time_limit"), "SECONDS",
-                   "of one call; 300 if not given");
+                   "time for one call; 300 if not given");
     set.group("Output");
     set.add_option("-o,--output", o.value("--out_path"), "DIR",
                    "folder for overflow_check_result.csv; the current one if not\ngiven");
@@ -38,7 +38,7 @@ class ApiOverflowCommand : public CommandOf<launch::PythonOptions> {
 
 CommandEntry api_overflow_command() {
   return {"api overflow",
-          "Tell whether a recorded overflow is the mathematics' or the device's",
+          "Tell whether an overflow is in the values or the fault of the device",
           {"-forward FILE [options]", {"api overflow -forward forward_info_4711.json"}},
           &make_command<ApiOverflowCommand>};
 }

@@ -225,28 +225,29 @@ class CompareCommand : public CommandOf<CompareOptions> {
                      "files, a checkpoint, a dump of torch or of the acceleration\n"
                      "library, or a folder that holds golden_tensor");
     set.add_option("--my-path", o.actual.path, "PATH",
-                   "the side to check, of the same kind; with golden_tensor only\n"
-                   "where the files have moved");
+                   "the side to check, of the same kind; with golden_tensor needed only\n"
+                   "if the files have been moved: the folder that they are in now");
     set.add_option("--golden-name", o.golden.name, "NAME",
-                   "which tensor, where a file holds several");
-    set.add_option("--my-name", o.actual.name, "NAME", "likewise");
+                   "which tensor of the golden file, if it holds several");
+    set.add_option("--my-name", o.actual.name, "NAME",
+                   "which tensor of my file, if it holds several");
     set.add_option("--op-mapping-file", o.mapping_file, "PATH",
-                   "operator types that correspond, for dumps: a json file, or the\n"
+                   "for dumps, types of operations that correspond: a json file, or the\n"
                    "folder that holds op_mapping_file.json");
     set.add_option("--token-map", o.token_map, "MAP",
-                   "which of my folders belongs to which golden token, for dumps,\n"
-                   "as 0:1,1:1,2:2; found out if not given");
+                   "for dumps, each golden token and the folder of my side that belongs\n"
+                   "to it, as 0:1,1:1,2:2; found out if not given");
     set.add_option("--cmp-level", level_, "LEVEL",
-                   "compare only these of dumps: layer, module, api (operations with\n"
-                   "none below them) or logits (what comes out at the end)");
+                   "for dumps, compare only a part: layer, module, api (operations that\n"
+                   "contain no others) or logits (what is computed last)");
     set.add_option("--why", o.why, "OPERATION",
-                   "compare nothing, and say of an operation of either dump what it is\n"
-                   "compared with, why, and what else was weighed");
+                   "compare nothing; say of one operation of either dump what it is\n"
+                   "paired with, why, and what else was considered");
     set.add_option("--noise", o.noise, "DIR",
-                   "a third run that is healthy by definition: golden again, in another\n"
-                   "precision or with a perturbed input; what it is off by is noise");
+                   "for dumps, a third run that is known to be healthy, as golden in my\n"
+                   "precision; its differences from golden are taken for noise");
     set.add_flag("-w,--weight", o.dequantise,
-                 "of two checkpoints mine is quantised: weights are compared as\n"
+                 "for two checkpoints of which mine is quantised: compare weights as\n"
                  "(weight - weight_offset) * weight_scale");
     set.add_option("--custom-algorithms", algorithms_, "FILE:FUNCTION",
                    "not taken here: the Python package gives rows and tensors to\n"
@@ -254,26 +255,25 @@ class CompareCommand : public CommandOf<CompareOptions> {
     set.group("Bare bytes");
     set.add_option("--golden-dtype", golden_.dtype, "TYPE",
                    "the golden file is bare bytes of this type");
-    set.add_option("--golden-shape", golden_.shape, "SHAPE", "and of this shape, as 2,3");
-    set.add_option("--my-dtype", actual_.dtype, "TYPE", "the same for the other file");
-    set.add_option("--my-shape", actual_.shape, "SHAPE", "likewise");
+    set.add_option("--golden-shape", golden_.shape, "SHAPE", "the shape of these bytes, as 2,3");
+    set.add_option("--my-dtype", actual_.dtype, "TYPE", "my file is bare bytes of this type");
+    set.add_option("--my-shape", actual_.shape, "SHAPE", "the shape of these bytes, as 2,3");
     set.group("Output");
     set.add_option("-o,--output", o.output_folder, "DIR",
-                   "folder for the csv report; a single pair gets one only\n"
-                   "with this, many pairs one in the current folder without it");
+                   "folder for the csv report; if not given, a single pair gets no\n"
+                   "report, and many pairs get one in the current folder");
     set.add_option("--html", o.html, "FILE",
-                   "also a page of the report to look at in a browser; of many pairs");
+                   "for many pairs, also make a page to look at in a browser");
     add_json(set, o.json);
     set.add_flag("--extended", o.extended, "more columns, after cmp_fail_reason");
-    set.add_flag("--explain", o.explain, "with each finding, where its threshold comes from");
+    set.add_flag("--explain", o.explain, "say of each finding where its threshold comes from");
     set.add_flag("--stats", o.statistics,
-                 "a report on how far maximum, minimum, mean and norm are apart, and\n"
-                 "on nothing else");
+                 "report only how far apart maximum, minimum, mean and norm are");
     set.add_option("--fail-on", fail_on_, "LIST",
-                   "end with status 1 where one holds: metric<number,\n"
+                   "end with status 1 if one of these holds: metric<number,\n"
                    "metric>number, failed, nan, unmatched");
     set.add_choice("--metric-compat", compat_, {"msit", "ait"}, "TOOL",
-                   "the old tools' definitions: msit or ait");
+                   "use the definitions of an older tool: msit or ait");
     add_threads(set, o.threads);
   }
 

@@ -67,14 +67,14 @@ class ConvertCommand : public CommandOf<ConvertOptions> {
                              "the new file, whose extension names its format, or folder");
     set.group("Formats");
     set.add_choice("--to", to_, {"bin", "npy", "npz", "pth", "safetensors"}, "FORMAT",
-                   "the format, where DST does not name it");
+                   "the new format, if the extension of DST does not name it");
     set.group("Statistics");
     set.add_option("--to-stats", options_.statistics_folder, "DIR",
                    "write statistics of each file of a GE or FX dump beside it");
     set.add_choice("--info", info_, {"min_max", "stat"}, "KIND",
-                   "which: minimum and maximum of each tensor, in {file}_min_max.npz or\n"
-                   "{file}_min_max.npy, or also type, shape, mean and norm, in\n"
-                   "{file}_stat.csv [min_max]");
+                   "min_max: minimum and maximum of each tensor, in {file}_min_max.npz\n"
+                   "or {file}_min_max.npy; stat: also type, shape, mean and norm, in\n"
+                   "{file}_stat.csv; min_max if not given");
     set.add_flag("--watch", options_.watch,
                  "go on while the dump is written, until SIGINT, SIGTERM or a file\n"
                  "DIR/.ait_convert_stop");

@@ -103,7 +103,7 @@ class DemoCommand : public CommandOf<DemoOptions> {
   void add_options(OptionSet& set) override {
     set.group("Output");
     set.add_option("-o,--output", options_.output, "DIR",
-                   "folder to be made for model, dumps and report; ait_demo if\nnot given");
+                   "folder that is made for model, dumps and report; ait_demo if\nnot given");
   }
 
   int run() override { return run_demo(options_); }

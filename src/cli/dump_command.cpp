@@ -25,25 +25,28 @@ class DumpCommand : public CommandOf<DumpOptions> {
                  "cpu_profiling, onnx; tensor if not given");
     set.add_flag("--only-save-desc", o.only_description,
                  "only types and shapes of tensors, no data");
-    set.add_flag("--save-tiling", o.tiling, "tiling data of kernels too");
+    set.add_flag("--save-tiling", o.tiling, "also save tiling data of kernels");
     set.group("Which");
     set.add_list("--save-operation-ids", words_.ids, "IDS",
                  "only these operations and what is inside them, as 2,3_1;\n"
                  "all if not given; --type model shows the ids");
     set.add_option("--save-operation-child", words_.children, "BOOL",
-                   "with -ids: what is inside them too; True if not given");
+                   "with -ids: record what is inside them, too; True if not given");
     set.add_list("--operation-name", words_.operation_names, "NAME",
-                 "only operations whose name begins so, in any case;\nor-ed with -ids");
+                 "only operations whose type begins with this, in upper or lower\n"
+                 "case; with -ids, those that either option names");
     set.add_list("--execute-range", words_.rounds, "RANGE",
-                 "rounds, first and last of each range, as 3,5,7,7;\n0,0 if not given");
-    set.add_option("--save-time", words_.time, "N", "0 before, 1 after, 2 both; 1 if not given");
+                 "rounds to record, as first and last of each range: 3,5,7,7 is 3,\n"
+                 "4, 5 and 7; 0,0 if not given");
+    set.add_option("--save-time", words_.time, "N",
+                   "0 before the operation, 1 after it, 2 both; 1 if not given");
     set.add_option("--save-tensor-part", words_.part, "N",
                    "0 inputs, 1 outputs, 2 both; 2 if not given");
     set.add_option("--device-id", words_.device, "N", "only this device; all if not given");
     set.group("How");
     set.add_optional("--seed", words_.seed, kDefaultSeed, "[N]",
-                     "make the command deterministic, as far as its libraries offer\n"
-                     "that; 2024 where N is not given");
+                     "ask the libraries of the command for the same results in every\n"
+                     "run; N is 2024 if not given");
     set.group("Output");
     set.add_option("-o,--output", o.output, "DIR",
                    "folder in which ait_dump is made; the current one if not\ngiven");

@@ -133,7 +133,7 @@ class ErrcheckCommand : public CommandOf<ErrcheckOptions> {
 
 CommandEntry errcheck_command() {
   return {"llm errcheck",
-          "Find operators that overflow while a command runs",
+          "Find operations that overflow while a command runs",
           {"--exec \"CMD\" [options]",
            {"llm errcheck --exec \"bash run.sh\" -o out",
             "llm errcheck --exec \"bash run.sh\" --type overflow --exit"},

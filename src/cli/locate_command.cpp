@@ -62,14 +62,14 @@ class LocateCommand : public CommandOf<LocateArguments> {
   void add_options(OptionSet& set) override {
     set.add_operand("REPORT", options_.path,
                     "a report of `ait llm compare`, the file of rows beside it, or the folder\n"
-                    "that holds them, of which the newest is taken");
+                    "that holds them; the newest in a folder is taken");
     set.group("Input");
     set.add_option("--noise", options_.noise, "REPORT",
-                   "the report of a comparison of the same golden run with one that is\n"
-                   "healthy by definition: what that is off by is noise");
+                   "the report that compares the same golden run with one that is known\n"
+                   "to be healthy; its differences are taken for noise");
     set.group("Output");
     set.add_flag("--explain", options_.explain,
-                 "with each finding, where its threshold comes from");
+                 "say of each finding where its threshold comes from");
     add_json(set, options_.json);
   }
 

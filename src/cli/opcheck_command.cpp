@@ -94,8 +94,8 @@ class OpcheckCommand : public CommandOf<OpcheckOptions> {
                  "only these operations and what is inside them, as 24_1,2_3_5;\n"
                  "all if not given");
     set.add_list("--operation-name", names_, "NAMES",
-                 "only operations whose name holds one of these, in any case, as\n"
-                 "self,linear");
+                 "only operations whose name contains one of these, in upper or lower\n"
+                 "case, as self,linear");
     set.group("Output");
     set.add_option("-o,--output", options_.output_folder, "DIR",
                    "folder for the result; the current one if not given");
@@ -103,15 +103,16 @@ class OpcheckCommand : public CommandOf<OpcheckOptions> {
                  "more columns: any of abs, cos_sim, kl");
     add_json(set, options_.json);
     set.add_option("--fail-on", fail_on_, "LIST",
-                   "end with status 1 where one holds: failed (an output is below\n"
-                   "its standard), bound (rounding does not explain it), unchecked");
+                   "end with status 1 if one of these occurs: failed (an output is\n"
+                   "below its standard), bound (rounding does not explain it),\n"
+                   "unchecked (an operation could not be checked)");
     set.add_flag("--save-error-data", options_.save_error_data,
                  "save inputs, parameters, outputs and golden of each operation that\n"
-                 "fails in a folder beside the result, which -i takes");
+                 "fails, in a folder beside the result that can be checked with -i");
     set.group("Run again");
     set.add_flag("--atb-rerun", words_.rerun,
-                 "check what a library gives for the recorded inputs, in place of\n"
-                 "what was recorded");
+                 "run each operation again on the recorded inputs, and check that\n"
+                 "result in place of the recorded one");
     set.add_option("--rerun-plugin", words_.plugin, "PATH",
                    "the plug-in to run operations with (docs/opcheck.md);\n"
                    "$AIT_OPCHECK_LIB_PATH or the CPU engine of ait if not given");
@@ -121,11 +122,11 @@ class OpcheckCommand : public CommandOf<OpcheckOptions> {
                    "the device for the plug-in; 0 if not given. Goldens run on the CPU");
     set.group("Other");
     set.add_option("--precision-mode", words_.precision, "MODE",
-                   "bring floating tensors to another type first: force_fp16 or\n"
+                   "convert floating-point tensors first: force_fp16 or\n"
                    "force_fp32; keep_origin_dtype if not given");
     set.add_option("--memory", words_.memory, "GIB",
-                   "what all goldens at a time may take; a quarter of the machine's\n"
-                   "if not given");
+                   "memory for all goldens that run at the same time; a quarter of\n"
+                   "the machine's if not given");
     set.add_number("-j,--jobs,--threads", words_.threads, 1, kMostThreads, "N",
                    "threads to compute with; all cores if not given");
   }

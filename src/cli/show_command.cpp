@@ -265,9 +265,9 @@ class ShowCommand : public CommandOf<ShowOptions> {
     set.add_operand("FILE", options_.source.path, "a tensor file of any format");
     set.group("Input");
     set.add_option("--name", options_.source.name, "NAME",
-                   "which tensor, where the file holds several");
+                   "which tensor, if the file holds several");
     set.add_option("--dtype", dtype_, "TYPE", "the file is bare bytes of this type");
-    set.add_option("--shape", shape_, "SHAPE", "and of this shape, as 2,3");
+    set.add_option("--shape", shape_, "SHAPE", "the shape of these bytes, as 2,3");
     set.group("Output");
     set.add_number("--values", options_.values, 0, kMostValues, "N",
                    "how many values to print; 8 if not given");
