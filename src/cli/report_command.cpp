@@ -108,9 +108,9 @@ class ReportCommand : public CommandOf<ReportArguments> {
                    "the report of a comparison of the same golden run with one that is\n"
                    "healthy by definition: what that is off by is noise");
     set.group("Output");
-    set.add_option("-o,--output", options_.output, "FILE",
-                   "the page to write; beside the report, with the extension .html, if\n"
-                   "not given");
+    set.add_option(
+        "-o,--output", options_.output, "FILE",
+        "the page; beside the report, with .html in place of its extension,\nif not given");
   }
 
   int run() override { return run_report(options_); }
