@@ -1,112 +1,43 @@
-"""Every `$ ait …` line in the documentation runs, and prints what the page shows.
+"""Every command line and every block of code in the documentation runs, and prints what the page shows.
 
-A ```console block holds command lines and, below each, its output. Of the output every line must appear in
-this order; `…` stands for any text. A line `# status N` after a command says that it ends so.
+pages.py tells how a block that cannot be run is marked; page_runner.py how the others are run.
 """
 
-import os
 import re
-import shlex
-import subprocess
 
-import numpy as np
+import pages
 import pytest
-from atb_host import HOSTS
-from conftest import REPOSITORY, atb_bin, sample_pair
+from page_runner import Reader
 
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
-
-
-def examples():
-    for page in PAGES:
-        if not page.exists():
-            continue
-        text = page.read_text(encoding="utf-8")
-        for block in re.finditer(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-            line = text[: block.start()].count("\n") + 2
-            commands = re.split(r"^\$ ", block.group(1), flags=re.MULTILINE)[1:]
-            if any(command.startswith("ait ") for command in commands):
-                yield pytest.param(commands, id=f"{page.relative_to(REPOSITORY)}:{line}")
+REPOSITORY = pages.REPOSITORY
+MOST_NOT_RUN = 25
 
 
-def torchair_dumps(folder):
-    """One graph, executed twice; a matrix product of the second execution is off by 2 %."""
-    pytest.importorskip("google.protobuf")
-    from ge_run import GraphRun, ge_operations, inputs_like, two_blocks, write_fx, write_ge
-
-    run = GraphRun(two_blocks, inputs_like(1, 2, 5))
-    right = next(op for op in ge_operations(run.tokens[1]) if op.name == "MatMulV2_4").results[0].numpy()
-
-    def change(name, array):
-        is_it = name == "MatMulV2_4/output_0" and np.array_equal(array, right)
-        return array * np.float32(1.02) if is_it else array
-
-    write_fx([[run]], folder / "dump/msit_fx_dump")
-    write_ge([[run]], folder / "dump/msit_ge_dump", change=change)
-    write_ge([[run]], folder / "old_dump")
-
-
-@pytest.fixture(scope="module")
-def example_folder(tmp_path_factory):
-    torch = pytest.importorskip("torch")
-    safetensors = pytest.importorskip("safetensors.numpy")
-    folder = tmp_path_factory.mktemp("documents")
-    golden, actual = sample_pair()
-    np.save(folder / "golden.npy", golden)
-    np.save(folder / "actual.npy", actual)
-    torch.save(torch.from_numpy(golden).half(), folder / "layer.pth")
-    (folder / "layer.bin").write_bytes(atb_bin(actual.astype(np.float16), 1))
-    actual.astype(np.float16).tofile(folder / "layer.raw")
-    weights = {"lm_head.weight": golden[0], "model.norm.weight": np.ones(4, np.float16)}
-    safetensors.save_file(weights, folder / "model.safetensors")
-    for side in ("golden_folder", "my_folder"):
-        (folder / side).mkdir()
-        for i in range(5):
-            np.save(folder / side / f"layer{i}.npy", golden + i)
-    np.save(folder / "my_folder/layer1.npy", actual + 1)
-    np.save(folder / "my_folder/layer2.npy", (golden + 2) * np.float32(1.001))
-    np.save(folder / "my_folder/layer3.npy", golden[0])
-    (folder / "my_folder/layer4.npy").unlink()
-    torchair_dumps(folder)
-    host = HOSTS / "abi1/bin/atb_host"
-    (folder / "run.sh").write_text(f"exec {host} --rounds 3 --overflow LinearOperation_2_2_0:0:0\n")
-    return folder
+@pytest.mark.parametrize(
+    "page",
+    [page for page in pages.english_pages() if pages.blocks(page)],
+    ids=lambda page: str(page.relative_to(REPOSITORY)),
+)
+def test_the_page_can_be_followed(program, page, tmp_path, tmp_path_factory, worker_id):
+    pytest.importorskip("transformers")
+    folder = tmp_path / "reader"
+    folder.mkdir()
+    (folder / "examples").symlink_to(REPOSITORY / "examples")
+    base = tmp_path_factory.getbasetemp()
+    shared = base if worker_id == "master" else base.parent  # one folder for all processes of pytest
+    with Reader(folder, program, shared) as reader:
+        reader.follow(page)
 
 
-def pattern(line):
-    """What a line may look like: "…" stands for anything, and columns are as wide as this machine's longest text."""
-    wanted = ".*".join(re.escape(part) for part in line.split("…"))
-    return re.sub(r"(?:\\ ){2,}", "  +", wanted)
+def test_few_blocks_are_not_run_and_each_says_why():
+    left_out = [block for page in pages.english_pages() for block in pages.blocks(page) if block.mark == "not run"]
+    assert not [block.place for block in left_out if len(block.detail) < 10]
+    assert len(left_out) <= MOST_NOT_RUN, "\n".join(f"{block.place}: {block.detail}" for block in left_out)
 
 
-@pytest.mark.parametrize("commands", list(examples()))
-def test_the_example_works(program, example_folder, commands):
-    if any("run.sh" in command for command in commands) and not HOSTS.exists():
-        pytest.skip("the stand-in host was not built beside the program")
-    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
-    for command in commands:
-        line, *shown = command.rstrip("\n").split("\n")
-        if not line.startswith("ait "):
-            continue
-        status = 0
-        if shown and (said := re.fullmatch(r"# status (\d+)", shown[0])):
-            status = int(said.group(1))
-            shown = shown[1:]
-        process = subprocess.run(
-            [program, *shlex.split(line)[1:]],
-            cwd=example_folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=60,
-        )
-        assert process.returncode == status, process.stdout
-        printed = iter(process.stdout.split("\n"))
-        for expected in filter(str.strip, shown):
-            assert any(re.fullmatch(pattern(expected), text) for text in printed), (
-                f"{line} did not print (in this place): {expected}\n\n{process.stdout}"
-            )
+@pytest.mark.parametrize("page", pages.all_pages(), ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_every_block_has_a_fence(page):
+    assert not [f"{page.relative_to(REPOSITORY)}:{line}" for line in pages.indented(page)]
 
 
 REASONS_OF = [

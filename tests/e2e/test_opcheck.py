@@ -193,12 +193,12 @@ def build_plugin(tmp_path_factory):
     """Builds the plug-in of the documentation, or what `change` makes of it."""
     page = (REPOSITORY / "docs/opcheck.md").read_text(encoding="utf-8")
     (source,) = re.findall(r"^```c\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    (command,) = re.findall(r"^    (cc .*)$", page, re.MULTILINE)
+    (command,) = re.findall(r"^(cc .*)$", page, re.MULTILINE)
 
     def build(change=lambda text: text):
         folder = tmp_path_factory.mktemp("plugin")
         (folder / "mine.c").write_text(change(source))
-        words = shlex.split(command.replace("PREFIX/include/ait", str(REPOSITORY / "src")))
+        words = shlex.split(command.replace("$PREFIX/include/ait", str(REPOSITORY / "src")))
         subprocess.run([*words, "-Wall", "-Wextra", "-Werror", "-std=c99", "-pedantic"], cwd=folder, check=True)
         return folder / "libmine.so"
 

@@ -3,7 +3,6 @@
 import enum
 import gc
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -285,26 +284,3 @@ def test_paths_that_are_no_utf8_work(tmp_path):
     with pytest.raises(ait_llm.NotFoundError) as missing:
         ait_llm.load(os.fsencode(tmp_path) + b"/\xfe.npy")
     assert os.fsencode(missing.value.path).endswith(b"\xfe.npy")
-
-
-def documented_python():
-    pages = Path(__file__).resolve().parents[2] / "docs"
-    for page in sorted(pages.rglob("*.md")):
-        for block in re.finditer(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-            if "import ait_llm" in block.group(1):
-                yield pytest.param(
-                    block.group(1), id=f"{page.name}:{page.read_text()[: block.start()].count(chr(10)) + 2}"
-                )
-
-
-@pytest.mark.parametrize("source", list(documented_python()))
-def test_the_documented_examples_run(source, tmp_path):
-    pytest.importorskip("torch")
-    environ = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }  # of a shell that activated it
-    done = subprocess.run(
-        [sys.executable, "-c", source], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
