@@ -31,11 +31,11 @@ def pattern(line):
     return re.sub(r"(?:\\ ){2,}", "  +", wanted)
 
 
-def check_output(block, what, shown, printed):
+def check_output(place, what, shown, printed):
     lines = iter(printed.split("\n"))
     for expected in filter(str.strip, shown):
         if not any(re.fullmatch(pattern(expected.rstrip()), text.rstrip()) for text in lines):
-            raise Failure(f"{block.place}: {what} did not print (in this place): {expected}\n\n{printed}")
+            raise Failure(f"{place}: {what} did not print (in this place): {expected}\n\n{printed}")
 
 
 def console_commands(block):
@@ -98,7 +98,7 @@ class Reader:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            timeout=120,
+            timeout=300,
         )
 
     def console(self, block):
@@ -110,7 +110,7 @@ class Reader:
             ended, _, following = after.partition("\n")
             if int(ended) != status:
                 raise Failure(f"{block.place}: {command} ended with status {ended}\n\n{rest}")
-            check_output(block, command, shown, rest)
+            check_output(block.place, command, shown, rest)
             rest = following
         if len(printed) != len(commands) + 1:
             raise Failure(f"{block.place}: the shell ended early\n\n{rest}")
@@ -149,7 +149,7 @@ class Reader:
             elif block.mark == "output":
                 if printed is None:
                     raise Failure(f"{block.place}: nothing was run whose output this could be")
-                check_output(block, "what stands above", block.text.split("\n"), printed)
+                check_output(block.place, "what stands above", block.text.split("\n"), printed)
             elif block.language == "console":
                 self.console(block)
                 printed = None
