@@ -60,11 +60,14 @@ def test_links_lead_somewhere(page):
     broken = []
     english = pages.english_pages()
     chinese = [pages.twin(each) for each in english]
+    promised = [pages.twin(each) for each in english if name(each) in WITHOUT_TWIN]
     for line, target in pages.links(page):
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = urllib.parse.unquote(target).partition("#")
         file = (page.parent / path).resolve() if path else page
+        if not file.exists() and file in promised:
+            continue
         if not file.exists():
             broken.append(f"{name(page)}:{line}: {target}: there is no such file")
         elif anchor and file.suffix == ".md" and anchor not in pages.anchors(file):

@@ -19,4 +19,6 @@ def change(name, array):
 
 write_fx([[run]], pathlib.Path("dump/msit_fx_dump"))
 write_ge([[run]], pathlib.Path("dump/msit_ge_dump"), change=change)
+write_ge([[run]], pathlib.Path("dump_fusion_off/msit_ge_dump"), fused=False)
+write_fx([[run]], pathlib.Path("dump_710/msit_fx_dump/data_dump"), layout="B")
 write_ge([[run]], pathlib.Path("old_dump"))
