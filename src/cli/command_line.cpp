@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "cli/arguments.h"
+#include "cli/common_options.h"
 #include "cli/nearest.h"
 
 namespace ait::cli {
@@ -251,9 +252,7 @@ class Tree {
     std::unique_ptr<Command> command = entry.make();
     AppOptions options(app);
     command->add_options(options);
-    options.group("Other");
-    options.add_option("-l,--log-level", command->log_level, "LEVEL",
-                       "debug, info, warning, error, fatal, critical; info if\nnot given");
+    add_log_level(options, command->log_level);
     app.set_help_flag("-h,--help", "print this help")->group("Other");
     commands_.emplace_back(&app, std::move(command));
   }

@@ -30,6 +30,12 @@ void add_json(OptionSet& set, bool& json) {
   set.add_flag("--json", json, "print one JSON document instead of tables");
 }
 
+void add_log_level(OptionSet& set, std::string& level) {
+  set.group("Other");
+  set.add_option("-l,--log-level", level, "LEVEL",
+                 "debug, info, warning, error, fatal, critical; info if\nnot given");
+}
+
 void add_threads(OptionSet& set, size_t& threads) {
   set.group("Other");
   set.add_number("--threads", threads, 1, kMaxThreads, "N",

@@ -24,6 +24,9 @@ std::vector<std::string> list_items(const std::vector<std::string>& words);
 // --json, under the heading that is current.
 void add_json(OptionSet& set, bool& json);
 
+// -l, which every command has, among the last options.
+void add_log_level(OptionSet& set, std::string& level);
+
 // --threads, among the last options.
 void add_threads(OptionSet& set, size_t& threads);
 

@@ -17,7 +17,9 @@
   entry(report) \
   entry(show) \
   entry(demo) \
-  entry(doctor)
+  entry(doctor) \
+  entry(completion) \
+  entry(man)
 // clang-format on
 
 namespace ait::cli {

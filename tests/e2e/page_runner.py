@@ -62,6 +62,7 @@ class Reader:
         self._state = folder.parent / f"{folder.name}.state"
         self._environment = {
             **os.environ,
+            "HOME": str(folder.parent),
             "PATH": f"{program.parent}:{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
             "AIT_PYTHON": sys.executable,
             "PYTHON": sys.executable,
