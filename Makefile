@@ -1,5 +1,5 @@
 # Thin entry points; each line is one call. `scripts/bootstrap` is the only installer.
-.PHONY: setup build demo test test-slow test-aarch64 test-old-torch test-web web asan tsan fuzz bench eval lint format wheel check clean
+.PHONY: setup build demo test test-slow test-aarch64 test-old-torch test-web web docs asan tsan fuzz bench eval lint format wheel check clean
 
 setup:
 	@scripts/bootstrap
@@ -19,6 +19,8 @@ test-old-torch:
 web:
 	@scripts/bootstrap web
 	@cd web && npm run --silent build
+docs:
+	@scripts/docs
 test-web: build
 	@scripts/test-web
 asan: setup
