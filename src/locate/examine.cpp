@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -24,7 +26,7 @@ constexpr size_t kLookedBack = 20000;
 constexpr size_t kEarlierTokens = 64;
 
 // The largest error of what went into the module that put a value out, as far as both runs recorded
-// it beside the value; nothing where neither did.
+// it beside the value, infinite where their shapes differ; nothing where neither did.
 std::optional<double> recorded_input_error(const Finding& finding) {
   if (finding.row.golden.records.size() != 1 || finding.row.actual.records.size() != 1)
     return std::nullopt;
@@ -41,6 +43,8 @@ std::optional<double> recorded_input_error(const Finding& finding) {
     pair.actual.records.emplace_back().path = entry.path().native();
     const auto tensors = compare::load_pair(pair);
     if (!tensors) continue;
+    if (tensors->first.elements() != tensors->second.elements())
+      return std::numeric_limits<double>::infinity();
     const auto compared = metrics::compare(tensors->first.view(), tensors->second.view(), {});
     if (compared) most = std::max(most.value_or(0), compared->relative_euclidean_distance);
   }
@@ -55,8 +59,9 @@ void blame_who_fed_it(Finding& finding) {
   const auto input = recorded_input_error(finding);
   if (!input || *input <= finding.noise) return;
   finding.operation = passed.back();
-  finding.reason += fmt::format(" What went into it is {} off already: {} computed that.",
-                                number_text(*input), passed.back());
+  const std::string off = std::isinf(*input) ? "of another shape" : number_text(*input) + " off";
+  finding.reason +=
+      fmt::format(" What went into it is {} already: {} computed that.", off, passed.back());
 }
 
 // Which of the operations that may have made a value adds an error of its own, where that can be

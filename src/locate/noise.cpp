@@ -41,8 +41,9 @@ constexpr size_t kFewestRows = 4;
 constexpr double kFewElements = 16;
 constexpr double kFewestElements = 32;  // of single columns
 
-// Two rows that have nothing to do with each other.
+// Two rows that have nothing to do with each other are that far from each other.
 constexpr double kOtherRow = 1.5;
+constexpr double kOtherMargin = 1.2;
 
 // The worst of many rows that are alike is that much farther off than all of them.
 constexpr double kRowOverWhole = 1.5;
@@ -174,7 +175,7 @@ class Model {
     find_exact();
     for (size_t i = 0; i < count; ++i) {
       const Value& value = values_[i];
-      if (value.role == 0 || !is_usable(value)) continue;
+      if (value.role == 0 || !is_usable(value) || others_[i] > 0) continue;
       peers_[value.role].push_back(static_cast<uint32_t>(i));
       if (has_noise(i)) noise_peers_[value.role].push_back(static_cast<uint32_t>(i));
       if (has_kin(value)) kin_[kin_of(value)].push_back(static_cast<uint32_t>(i));
@@ -204,7 +205,7 @@ class Model {
            !value.is_identical;
   }
   bool has_noise(size_t i) const {
-    return i < noise_.size() && noise_[i] && noise_[i]->errors[kWhole] > 0;
+    return i < noise_.size() && noise_[i] && noise_[i]->errors[kWhole] > 0 && noise_others_[i] == 0;
   }
 
   // Operations of the same kind in a layer: norms do to errors what other norms of the model do.
@@ -222,11 +223,15 @@ class Model {
     double unit = std::max(value.unit, value.passed_unit);
     for (const uint32_t at : value.sources) unit = std::max(unit, values_[at].unit);
     floors_[i] = model_of(value).floor * unit * reduction_units(value, values_);
-    inputs_[i] = inputs_of(value, [&](uint32_t at) { return &mine_[at]; });
+    const auto mine = [&](uint32_t at) { return &mine_[at]; };
+    is_sorted_.push_back(is_sorted(value));
+    others_.push_back(share_of_others(value, mine));
+    inputs_[i] = inputs_of(value, mine);
     if (value.reads_cache) add_cache(memory_.inputs[value.id], inputs_[i]);
     if (i < noise_.size()) {
-      noise_inputs_[i] =
-          inputs_of(value, [&](uint32_t at) { return noise_[at] ? &*noise_[at] : nullptr; });
+      const auto noise = [&](uint32_t at) { return noise_[at] ? &*noise_[at] : nullptr; };
+      noise_inputs_[i] = inputs_of(value, noise);
+      noise_others_.push_back(share_of_others(value, noise));
       if (value.reads_cache) add_cache(memory_.noise_inputs[value.id], noise_inputs_[i]);
     }
     if (value.kind == OpKind::kLinear && value.sources.size() == 1) {
@@ -252,11 +257,9 @@ class Model {
     for (const uint32_t at : value.sources) {
       const Value& source = values_[at];
       const Measured* const its = of(at);
-      if (its == nullptr || source.is_broken) continue;
-      if (source.is_discrete) {
-        take_choices(value, source, *its, inputs);
-        continue;
-      }
+      if (its == nullptr || source.is_broken || source.is_discrete) continue;
+      // Rows that were sorted by choices are not those of what is put together from them.
+      if (is_sorted_[at] && value.rows != source.rows) continue;
       // The rows of what holds some of them may be padding, which nobody minds.
       if (source.has_padding && !value.has_padding && value.rows != source.rows)
         inputs[kWhole] = std::max(inputs[kWhole], kOtherRow);
@@ -320,15 +323,34 @@ class Model {
                        [&](uint32_t source) { return values_[source].is_identical; });
   }
 
-  // Another choice makes another row of what follows; and of what holds the rows of one choice, which
-  // are others then, anything.
-  static void take_choices(const Value& value, const Value& source, const Measured& its,
-                           Errors& inputs) {
-    if (its.is_identical) return;
-    const double share = source.rows == value.rows ? its.share_differing : 1;
-    inputs[kWhole] = std::max(inputs[kWhole], kOtherRow * std::sqrt(share));
-    inputs[kRow] = std::max(inputs[kRow], kOtherRow);
-    inputs[kColumn] = std::max(inputs[kColumn], kOtherRow);
+  // What a module made of several parts returns has a row for each choice again.
+  static bool puts_together(const Value& value, const Value& choices) {
+    return value.is_leaf && value.kind == OpKind::kUnknown && value.rows == choices.rows;
+  }
+
+  // Which share of a value's rows are others, since another choice was made for them: all of them
+  // where its rows are those of one choice.
+  template <typename Of>
+  double share_of_others(const Value& value, Of of) const {
+    double share = 0;
+    for (const uint32_t at : value.sources) {
+      const Measured* const its = of(at);
+      if (its == nullptr || !values_[at].is_discrete || its->is_identical) continue;
+      share = std::max(share, puts_together(value, values_[at]) ? its->share_differing : 1);
+    }
+    return share;
+  }
+
+  // Whether its rows are sorted by choices that differ.
+  bool is_sorted(const Value& value) const {
+    bool sorted = false;
+    for (const uint32_t at : value.sources) {
+      const Value& source = values_[at];
+      if (source.is_discrete && puts_together(value, source)) return false;
+      sorted |=
+          source.is_discrete ? !source.is_identical : is_sorted_[at] && source.rows == value.rows;
+    }
+    return sorted;
   }
 
   // What the errors of inputs come to in each measure, before they are multiplied by a gain. The
@@ -372,14 +394,25 @@ class Model {
     const double elements = static_cast<double>(value.rows) * static_cast<double>(value.columns);
     const double straying =
         (1 + own.straying / std::sqrt(elements)) * (elements < kFewElements ? 2 : 1);
-    out.is_open = inputs_[i][kWhole] > kLostInput;
+    out.is_open = inputs_[i][kWhole] > kLostInput || others_[i] == 1;
     for (size_t k = 0; k < kMeasures; ++k)
       out.limits[k] = std::max(out.limits[k], out.errors[k] * factors[k] * straying);
     const auto rows = static_cast<double>(std::max<size_t>(value.column_rows, 1));
     out.limits[kColumn] *= 1 + kColumnStraying / std::sqrt(rows);
     if ((&own == &kOpen && value.column_rows < kFewestRows) || elements < kFewestElements)
       out.limits[kColumn] = std::numeric_limits<double>::infinity();
+    if (others_[i] > 0) add_others(value, others_[i], out);
     return out;
+  }
+
+  // Rows for which another choice was made may be anything; but most others are as they were.
+  static void add_others(const Value& value, double share, Expected& out) {
+    constexpr double kAny = std::numeric_limits<double>::infinity();
+    const bool is_usual_right = value.usual <= out.limits[kWhole];
+    const double other = kOtherRow * std::sqrt(share);
+    out.errors[kWhole] = std::hypot(out.errors[kWhole], other);
+    out.limits = {is_usual_right ? kAny : std::hypot(out.limits[kWhole], kOtherMargin * other),
+                  kAny, kAny};
   }
 
   // Each returns how many times what is expected makes a fault.
@@ -514,6 +547,9 @@ class Model {
   std::vector<Errors> noise_inputs_;
   std::vector<double> floors_;
   std::vector<bool> is_exact_;
+  std::vector<bool> is_sorted_;  // its rows are those of choices that differ
+  std::vector<double> others_;   // the share of rows for which another choice was made
+  std::vector<double> noise_others_;
   std::vector<Errors> by_noise_;    // what the noise run makes expected
   std::vector<double> cancelling_;  // how much less than at other tokens is left of the inputs
   Places peers_;

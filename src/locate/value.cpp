@@ -89,6 +89,7 @@ void take_profile(const metrics::Comparison& c, Value& value) {
   if (!c.profile) return;
   const metrics::ErrorProfile& profile = *c.profile;
   value.column_rows = profile.column_rows;
+  value.usual = profile.usual_row_error;
   value.has_padding = profile.rows < value.rows;
   value.errors = {whole, value.columns < kFewestTogether ? 0 : profile.worst_row_error,
                   value.columns < kFewestTogether ? 0 : profile.worst_column_error};

@@ -42,6 +42,7 @@ struct Value {
   // What the whole error may become where an operation gives other weights to rows or columns: a
   // norm makes all rows count alike.
   double spread = 0;
+  double usual = 0;          // error of the usual row
   double size = 0;           // root mean square of golden's
   bool has_padding = false;  // rows that do not count in the errors
   size_t rows = 1;
