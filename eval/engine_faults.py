@@ -151,6 +151,7 @@ def _names(folder: pathlib.Path, switch: Switch, against_torch: bool) -> set[str
     if rest == ["5_ElewiseOperation"]:
         names.add(layer)
     if switch.between and against_torch:
-        attention = f"{layer}/{rest[0]}"
-        names |= {attention, f"{attention}/5_SelfAttentionOperation", f"{attention}/5_PagedAttentionOperation"}
+        # Quantised, operations have other numbers.
+        core = [each for kind in ("Self", "Paged") for each in folder.parent.glob(f"*_{kind}AttentionOperation")]
+        names |= {f"{layer}/{rest[0]}", *map(operation_name, core)}
     return names
