@@ -12,6 +12,7 @@
 #include "compare/engine.h"
 #include "locate/choices.h"
 #include "locate/introduced.h"
+#include "locate/unpaired.h"
 #include "metrics/compare.h"
 
 namespace ait::locate {
@@ -184,6 +185,13 @@ void add_choice(Finding&& choice, std::vector<Finding>& findings) {
   findings.insert(later, std::move(choice));
 }
 
+void take_culprit(Culprit&& culprit, Finding& finding) {
+  finding.operation = std::move(culprit.operation);
+  finding.reason += culprit.reason;
+  finding.causes = std::move(culprit.causes);
+  finding.row.judgement->verdict = compare::Verdict::kFault;
+}
+
 }  // namespace
 
 std::vector<Finding> examine(const Locator& locator, const PairOf& pair_of) {
@@ -191,9 +199,13 @@ std::vector<Finding> examine(const Locator& locator, const PairOf& pair_of) {
   if (auto choice = wrong_choice(locator, pair_of)) add_choice(std::move(*choice), findings);
   for (size_t i = 0; i < findings.size() && i < kExamined; ++i) {
     Finding& finding = findings[i];
-    if (finding.verdict() == compare::Verdict::kSuspicious) continue;
-    find_culprit(finding);
-    blame_who_fed_it(finding);
+    if (auto culprit = led_astray(finding, pair_of)) {
+      take_culprit(std::move(*culprit), finding);
+    } else {
+      if (finding.verdict() == compare::Verdict::kSuspicious) continue;
+      find_culprit(finding);
+      blame_who_fed_it(finding);
+    }
     if (!finding.causes.empty()) continue;
     if (auto fault = case_of(finding, pair_of)) finding.causes = likely_causes(*fault);
     blame_rotation(finding);

@@ -26,8 +26,10 @@ struct Factors {
   double straying;    // of few elements: by this over the root of their number
 };
 constexpr Factors kSteady = {{2.5, 2.5, 4}, {3, 3, 3.5}, {1.8, 2, 2}, {1.7, 1.8, 1.9}, 1};
-constexpr Factors kBent = {{4, 4, 5}, {4, 4.5, 4.5}, {2.3, 2.1, 2.2}, {1.8, 2, 2}, 1};
-constexpr Factors kOpen = {{5, 6, 7}, {4.5, 8, 8}, {2.3, 2.5, 2.6}, {2.2, 2.4, 2.6}, 3};
+constexpr Factors kBent = {{4, 4, 5}, {4, 4.5, 4.5}, {2.3, 2.3, 2.2}, {2, 2.3, 2.2}, 1};
+constexpr Factors kProduct = {{4, 4, 5}, {4, 4.5, 4.5}, {2.3, 2.1, 3.2}, {1.8, 2, 3.2}, 1};
+constexpr Factors kTable = {{2.5, 3, 4}, {4, 8, 8}, {2.3, 2.5, 2.6}, {2.2, 2.4, 2.6}, 3};
+constexpr Factors kOpen = {{5, 6, 7}, {4.2, 8, 8}, {2.3, 2.5, 2.6}, {2.2, 2.4, 2.6}, 3};
 constexpr double kBeforeFactor = 10;
 
 // The worst of many rows or columns strays farther than their mean does.
@@ -35,7 +37,7 @@ constexpr Errors kLocalFloor = {1, 2.5, 3};
 constexpr Errors kLocalFactor = {1, 1.3, 1.5};
 // Columns of few rows stray more: by this over the root of their number. What may be anything says
 // nothing by single elements.
-constexpr double kColumnStraying = 0.5;
+constexpr double kColumnStraying = 0.7;
 constexpr size_t kFewestRows = 4;
 // The error of so few elements says little.
 constexpr double kFewElements = 16;
@@ -51,6 +53,8 @@ constexpr double kRowOverWhole = 1.5;
 // The addends of a single row or column of a sum are not as large as those of all: one that is small
 // on the whole may be this part of it there.
 constexpr double kLocalShare = 0.3;
+
+constexpr double kCancelledRow = 4;
 
 // With so many other layers the median of their gains is what the operation does.
 constexpr size_t kEnoughPeers = 3;
@@ -126,8 +130,11 @@ const Factors& factors_of(const Value& value) {
       return kSteady;
     case OpKind::kNorm:
     case OpKind::kActivation:
-    case OpKind::kMultiply:
       return kBent;
+    case OpKind::kMultiply:
+      return kProduct;
+    case OpKind::kOther:
+      return kTable;
     default:
       return kOpen;
   }
@@ -135,7 +142,9 @@ const Factors& factors_of(const Value& value) {
 
 // Sums of float32 products are rounded to float32 at every step, and those of narrow types are not.
 double reduction_units(const Value& value, const std::vector<Value>& values) {
-  if (value.unit > unit_of(DType::kFloat32)) return 1;
+  const bool is_sum = value.kind == OpKind::kLinear || value.kind == OpKind::kNorm ||
+                      value.kind == OpKind::kAttention || value.kind == OpKind::kUnknown;
+  if (value.unit > unit_of(DType::kFloat32) || !is_sum) return 1;
   size_t longest = 1;
   for (const uint32_t source : value.sources) longest = std::max(longest, values[source].columns);
   return 1 + std::sqrt(static_cast<double>(longest)) / 8;
@@ -258,6 +267,10 @@ class Model {
       const Value& source = values_[at];
       const Measured* const its = of(at);
       if (its == nullptr || source.is_broken || source.is_discrete) continue;
+      // A table of angles takes no more of what it is given than its type.
+      if (value.kind == OpKind::kOther &&
+          source.rows * source.columns != value.rows * value.columns)
+        continue;
       // Rows that were sorted by choices are not those of what is put together from them.
       if (is_sorted_[at] && value.rows != source.rows) continue;
       // The rows of what holds some of them may be padding, which nobody minds.
@@ -392,14 +405,17 @@ class Model {
     if (has_noise(i) && !is_exact_[i]) factors = by_noise_run(i, factors, out);
     const Factors& own = factors_of(value);
     const double elements = static_cast<double>(value.rows) * static_cast<double>(value.columns);
-    const double straying =
-        (1 + own.straying / std::sqrt(elements)) * (elements < kFewElements ? 2 : 1);
+    // What was measured there strays with the elements.
+    const double strays =
+        out.basis == Basis::kNoiseRun ? std::min(own.straying, 1.0) : own.straying;
+    const double straying = (1 + strays / std::sqrt(elements)) * (elements < kFewElements ? 2 : 1);
     out.is_open = inputs_[i][kWhole] > kLostInput || others_[i] == 1;
     for (size_t k = 0; k < kMeasures; ++k)
       out.limits[k] = std::max(out.limits[k], out.errors[k] * factors[k] * straying);
     const auto rows = static_cast<double>(std::max<size_t>(value.column_rows, 1));
     out.limits[kColumn] *= 1 + kColumnStraying / std::sqrt(rows);
-    if ((&own == &kOpen && value.column_rows < kFewestRows) || elements < kFewestElements)
+    const bool is_steady = &own != &kOpen && &own != &kTable && value.kind != OpKind::kMove;
+    if ((!is_steady && value.column_rows < kFewestRows) || elements < kFewestElements)
       out.limits[kColumn] = std::numeric_limits<double>::infinity();
     if (others_[i] > 0) add_others(value, others_[i], out);
     return out;
@@ -446,7 +462,10 @@ class Model {
       if (k == kWhole) out.gain = gain;
       out.errors[k] = std::max(gain * input_for(i, k), floors_[i] * kLocalFloor[k]);
     }
-    return others.empty() ? factors.kind : factors.peers;
+    Errors out_factors = others.empty() ? factors.kind : factors.peers;
+    // What stands out of both addends may cancel in a row.
+    if (others.empty() && is_plain_sum(values_[i])) out_factors[kRow] *= kCancelledRow;
+    return out_factors;
   }
 
   // Whether the same operation of another layer does as much to errors: it is how it is computed.
@@ -469,6 +488,12 @@ class Model {
     return out;
   }
 
+  // What a noise run shows may be less than half of what is usual. But one whose sums are of float32
+  // may have summed up in the same order as golden.
+  static double least_floor(const Value& value) {
+    return value.unit > unit_of(DType::kFloat32) ? 0.5 : 1.2;
+  }
+
   // The noise run shows what the operation does to errors there, whatever types it has.
   Errors by_noise_gain(size_t i) const {
     const Value& value = values_[i];
@@ -486,7 +511,7 @@ class Model {
         std::sort(gains.begin(), gains.end());
         gain = std::max(gain, kLeastOfPeers * gains[gains.size() / 2]);
       }
-      out[k] = std::max(gain * input_for(i, k), 0.5 * floors_[i] * kLocalFloor[k]);
+      out[k] = std::max(gain * input_for(i, k), least_floor(value) * floors_[i] * kLocalFloor[k]);
     }
     return out;
   }
@@ -509,7 +534,8 @@ class Model {
       if (!(measured > 0)) continue;
       changed[k] = factors_of(value).noise_run[k];
       // What is rounded in a table or weights a perturbed run does not show.
-      out.errors[k] = std::max(measured, value.sources.empty() ? out.errors[k] : 0);
+      const bool is_table = value.sources.empty() || value.kind == OpKind::kOther;
+      out.errors[k] = std::max(measured, is_table ? out.errors[k] : 0);
       out.limits[k] = 0;
       std::vector<double> ratios;
       for (const uint32_t other : others)
