@@ -110,3 +110,31 @@ def test_thousands_of_tensors_without_layers(program, tmp_path):
     assert f"{golden_count} of {my_count} operations paired" in out
     assert "too many to hold each against each" in out
     assert peak < MAX_ANONYMOUS_KIB
+
+
+def test_forty_layers_of_fifty_tokens_on_eight_ranks(program, tmp_path):
+    """81,200 rows of 325,000 folders: what repeats is stored and decided once, so that memory does not grow with it."""
+    ranks, tokens = 8, 50
+    work = ["RmsNormOperation", "LinearOperation", "SelfAttentionOperation", "LinearOperation"]
+    layers = [f"{number}_Layer" for number in range(1, 41)]
+    inside = [f"{layer}/{i}_{each}" for layer in layers for i, each in enumerate(work)]
+    operations = ["0_WordEmbedding", *layers, *inside, "41_RmsNormOperation", "42_LmHead"]
+    for side, factor in (("golden", 1.0), ("mine", 1.001)):
+        random = np.random.default_rng(0)
+        content = tmp_path / f"{side}_content"
+        content.mkdir()
+        for i in range(len(operations)):
+            (content / str(i)).write_bytes(atb_bin((random.standard_normal((1, 64)) * factor).astype(np.float32), 0))
+        for rank in range(ranks):
+            for token in range(tokens):
+                folder = tmp_path / side / f"tensors/{rank}_77/{token}"
+                folder.mkdir(parents=True)
+                for i, operation in enumerate(operations):
+                    os.makedirs(f"{folder}/{operation}/after")
+                    os.link(content / str(i), f"{folder}/{operation}/after/outtensor0.bin")
+    out, peak = run_watched(
+        [program, "llm", "compare", "-gp", "golden", "-mp", "mine", "-o", "out", "--json"], tmp_path
+    )
+    document = json.loads(out)
+    assert document["summary"]["rows"] == document["summary"]["differing"] == ranks * tokens * len(operations)
+    assert peak < 64 * 1024
