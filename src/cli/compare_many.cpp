@@ -15,6 +15,7 @@
 #include "locate/locate.h"
 #include "report/json.h"
 #include "report/utf8.h"
+#include "report/wrap.h"
 #include "summary/comparison.h"
 #include "summary/findings.h"
 #include "summary/pairing.h"
@@ -159,13 +160,14 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
     status = print(report::Json(std::move(document)).text() + "\n", status);
   } else {
     const bool coloured = stdout_is_colourful();
+    const size_t columns = stdout_columns();
     std::string lead = summary::completeness_text(list);
     if (list.automatic) {
       const std::string said = summary::findings_text(findings, found.differing(), options.explain);
       if (!said.empty()) lead += said + "\n";
       lead += summary::coverage_text(*list.automatic, coloured);
     }
-    status = print(lead + found.text(coloured, stdout_columns()) +
+    status = print(report::wrapped(lead, columns) + found.text(coloured, columns) +
                        "\nReport: " + report::visible(*report_path) + "\n" +
                        (page && !page->empty() ? page_line(*page) : "") +
                        found.next_step(findings, *report_path),

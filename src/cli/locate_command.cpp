@@ -6,6 +6,7 @@
 #include "locate/locate.h"
 #include "report/json.h"
 #include "report/utf8.h"
+#include "report/wrap.h"
 #include "summary/comparison.h"
 #include "summary/findings.h"
 
@@ -52,8 +53,9 @@ int run_locate(const LocateArguments& options) {
       *in_order ? summary::findings_text(*findings, found.differing(), options.explain)
                 : "These rows are in no order of computation, so that each stands for "
                   "itself; the columns verdict and verdict_reason of --extended tell more.\n";
-  return print(out + "\n" + found.text(stdout_is_colourful(), stdout_columns()) + "\n" +
-                   found.next_step(*findings, *name),
+  const size_t columns = stdout_columns();
+  return print(report::wrapped(out, columns) + "\n" + found.text(stdout_is_colourful(), columns) +
+                   "\n" + found.next_step(*findings, *name),
                kDone);
 }
 

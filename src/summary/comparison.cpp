@@ -13,6 +13,7 @@
 #include "report/number.h"
 #include "report/table.h"
 #include "report/utf8.h"
+#include "report/wrap.h"
 
 namespace ait::summary {
 namespace {
@@ -107,10 +108,11 @@ std::string ComparisonSummary::layers_text(size_t columns) const {
   const std::string last = fmt::format(" {}", layers_.rbegin()->first);
   const size_t around = first.size() + last.size();
   const size_t room = columns == 0 ? heights.size() : columns > around + 4 ? columns - around : 4;
-  return fmt::format(
+  const std::string title = fmt::format(
       "Error along the layers, from a tenth of what is expected to a hundred times that; the most "
-      "is {:.2g} times, in layer {}:\n{}{}{}\n",
-      worst->second, worst->first, first, report::sparkline(heights, room), last);
+      "is {:.2g} times, in layer {}:\n",
+      worst->second, worst->first);
+  return report::wrapped(title, columns) + first + report::sparkline(heights, room) + last + "\n";
 }
 
 void ComparisonSummary::add(const Row& row) {

@@ -1,8 +1,11 @@
 """A terminal that a test talks through."""
 
+import fcntl
 import os
 import pty
 import select
+import struct
+import termios
 import time
 
 TIMEOUT_SECONDS = 30
@@ -11,12 +14,14 @@ TIMEOUT_SECONDS = 30
 class Terminal:
     """Runs a command with a pseudo-terminal as its input and output, in a session of its own."""
 
-    def __init__(self, command, cwd):
+    def __init__(self, command, cwd, columns=None):
         self.text = ""  # all that was printed, with plain line ends
         self._seen = 0
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
             os.chdir(cwd)
+            if columns is not None:
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 50, columns, 0, 0))
             os.execv(command[0], list(map(str, command)))
 
     def __enter__(self):

@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from terminal import Terminal
 
 
 def parts(path):
@@ -88,6 +89,20 @@ def test_the_page_of_a_comparison_and_that_of_its_report_say_the_same(ait, demo)
     assert note["pairing"]["my"] == {"operations": 169, "paired": 169, "same_as_paired": 0, "unpaired": {}}
     assert note["recordings"]["golden"]["complete"] is True
     assert [each["side"] for each in again["manifests"]] == ["golden", "my"]
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+def test_the_terminal_tells_the_same_story_wide_and_narrow(program, demo, columns):
+    with Terminal([program, "locate", demo / "report"], demo, columns) as terminal:
+        text, _ = terminal.finish()
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    story = plain[: plain.index("\nNext: ")].splitlines()  # what comes then is a path to copy
+    assert max(map(len, story)) <= columns
+    assert story[0] == "Fault: token 0, 4_Prefill_layer/0_RmsNormOperation (layer 2)"
+    words = " ".join(plain.split())
+    assert "likely cause: scale: my equals golden after multiplying it by 1.05" in words
+    assert re.search(r"in layer 2: layer 0 \S{4} 3 The worst of those that differ: token data", words)
+    assert ("cosine_similarity" in plain) == (columns == 200)
 
 
 def test_noise_may_be_that_of_a_report(ait, program, demo):
