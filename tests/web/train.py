@@ -1,4 +1,4 @@
-"""Two steps of training whose second is recorded by `ait api dump`, or, with --overflow, calls that leave fp16's range."""
+"""Steps of training, one of which `ait api dump` records, or, with --overflow, calls that leave the range of fp16."""
 
 import sys
 

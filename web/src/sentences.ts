@@ -196,7 +196,7 @@ function translated(text: string): string | undefined {
 
 // Each sentence of a text, in Chinese where the page is and where it can be.
 function pieces(text: string): { text: string; isEnglish: boolean }[] {
-  if (language() === "en") return [{ text, isEnglish: false }];
+  if (language() === "en") return [{ text: text.replace(/^(it|its|row|column|every|choices|no|the|only)\b/, (word) => word[0].toUpperCase() + word.slice(1)), isEnglish: false }];
   const whole = translated(text);
   if (whole !== undefined) return [{ text: whole, isEnglish: false }];
   return text.split(/(?<=\.) /).map((each) => {
@@ -205,8 +205,9 @@ function pieces(text: string): { text: string; isEnglish: boolean }[] {
   });
 }
 
+// Within another sentence.
 export function say(text: string): string {
-  return pieces(text).map((each) => each.text).join(" ");
+  return language() === "en" ? text : pieces(text).map((each) => each.text).join(" ");
 }
 
 // The same as an element; what stays English is marked.

@@ -118,7 +118,7 @@ test("a click on a node shows its partner, and what has none is to be seen", asy
   const alone = page.locator(".my .node.alone").first();
   await alone.focus();
   await page.keyboard.press("Enter");
-  assert.match(await page.innerText(".selection"), /golden: no partner ↔ my: [\s\S]*no tensor of golden-path agrees with it/);
+  assert.match(await page.innerText(".selection"), /golden: no partner ↔ my: [\s\S]*no tensor of golden-path agrees with it/i);
   assert.equal(await page.locator(".golden .node.partner").count(), 0);
   await page.keyboard.press("Enter");
   await ready(page, "op");

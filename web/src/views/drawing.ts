@@ -29,6 +29,7 @@ export interface DrawingEvents {
 
 // Frames around open layers cost much time to lay out; with more boxes than this they are left out.
 const MOST_FRAMED = 600;
+const TITLE = 18; // height of what stands on a frame
 
 export class Drawing {
   readonly element: HTMLElement;
@@ -128,7 +129,7 @@ export class Drawing {
     const title = shortened(groupTitle(group), 40);
     return h("g", { transform: `translate(${x - width / 2},${y - height / 2})` },
       h("g", { ...this.control(() => this.events.toggle(group)), "data-group": visible(group), "data-frame": i, "aria-expanded": "true", "aria-label": t("Close {0}", title), class: "frame-title" },
-        h("rect", { x: 4, y: 3, width: title.length * 8 + 30, height: 19, rx: 4 }), h("text", { x: 11, y: 17 }, `▾ ${title}`)));
+        h("rect", { x: 4, y: -TITLE, width: title.length * 8 + 30, height: TITLE, rx: 4 }), h("text", { x: 11, y: -5 }, `▾ ${title}`)));
   }
 
   private control(action: () => void): Record<string, string | ((event: never) => void)> {
@@ -198,7 +199,7 @@ export class Drawing {
     for (const title of this.svg.querySelectorAll<SVGGElement>(".frame-title")) {
       const place = this.place(`f ${this.frames[Number(title.dataset.frame)]}`);
       const inside = (from: number, start: number, size: number, own: number) => Math.min(Math.max(0, from - start), Math.max(0, size - own));
-      title.setAttribute("transform", `translate(${inside(x, place.x - place.width / 2, place.width, 120)},${inside(y, place.y - place.height / 2, place.height, 30)})`);
+      title.setAttribute("transform", `translate(${inside(x, place.x - place.width / 2, place.width, 120)},${inside(y, place.y - place.height / 2 - TITLE, place.height + TITLE, 30)})`);
     }
   }
 

@@ -69,7 +69,7 @@ function article(app: App, finding: Finding, facts: FindingFacts, i: number): HT
       " · ", t("first seen in"), " ", at ? h("a", { href: `#/op/${facts.row}` }, name(finding.data_id, 200)) : name(finding.data_id, 200)),
     isMeasured && h("p", { class: "lead" },
       t("It is {0} off, {1} times the {2} that a healthy value would be.", number(error), number(error / noise, 2), number(noise, 2)), " ",
-      facts.peers > 0 && t("What went in is {0} off; the same operation in {1} other layers multiplies that by {2}.", number(real(facts.input_error), 2), facts.peers, number(real(facts.gain), 2))),
+      facts.peers > 0 && !finding.threshold.includes("noise run") && t("What went in is {0} off; the same operation in {1} other layers multiplies that by {2}.", number(real(facts.input_error), 2), facts.peers, number(real(facts.gain), 2))),
     isMeasured && scale(error, noise, real(facts.factor)),
     isMeasured ? rest !== "" && h("p", {}, said(rest, 4000)) : h("p", { class: "lead" }, said(finding.reason, 4000)),
     finding.causes.length > 0 && [h("h4", {}, t("Likely causes")), h("ol", { class: "causes" }, finding.causes.map((cause) =>

@@ -13,12 +13,12 @@ export const run: View = {
   show(app, element) {
     const { about } = app;
     element.append(h("h2", {}, t("How it was made")));
-    element.append(plainTable(t("This report"), [t("What"), t("Value")], [
+    element.append(h("div", { class: "both" }, plainTable(t("This report"), [t("What"), t("Value")], [
       [t("report"), name(about.report, 400)], [t("version of ait"), about.version], [t("page written"), about.made], [t("rows"), String(about.rows)],
-    ]));
-    if (about.command) element.append(h("p", {}, t("Command:")), command(about.command));
+    ])));
     const note = noteOf(about);
-    if (note.command) element.append(h("section", {}, h("h3", {}, t("Comparison")), command(note.command),
+    if (about.command && about.command !== note.command) element.append(h("p", {}, t("Command:")), command(about.command));
+    if (note.command) element.append(h("section", { class: "both" }, h("h3", {}, t("Comparison")), command(note.command),
       plainTable(t("Comparison"), [t("What"), t("Value")], [[t("made"), name(note.made ?? "")], [t("version of ait"), name(note.version ?? "")], [t("noise run"), name(about.noise || note.noise || t("none"), 400)]]),
       (note.noise ?? "") !== "" && !about.noise && h("p", { class: "note" }, t("The comparison was judged by a noise run, this page without it: compare that run with golden, too, and give the report to ait report --noise."))));
     if (about.manifests.length === 0) element.append(h("p", {}, t("No manifest lies beside the recordings.")));
@@ -40,7 +40,7 @@ function manifestSection(manifest: { side: string; path: string; text: string })
   const words = Array.isArray(fields?.command) ? fields.command.map(String).join(" ") : "";
   const plain = Object.entries(fields ?? {}).filter(([, value]) => value === null || typeof value !== "object");
   const nested = Object.entries(fields ?? {}).filter(([key, value]) => value !== null && typeof value === "object" && key !== "command");
-  return h("section", {}, h("h3", {}, t("{0}: manifest", t(manifest.side))), h("p", { class: "facts" }, name(manifest.path, 300)),
+  return h("section", { class: "both" }, h("h3", {}, t("{0}: manifest", t(manifest.side))), h("p", { class: "facts" }, name(manifest.path, 300)),
     words !== "" && command(words),
     fields && plainTable(t("Manifest"), [t("What"), t("Value")], [
       ...plain.map(([key, value]) => [name(key), name(String(value), 400)]),
