@@ -29,6 +29,19 @@ test("all views open with many rows", async () => {
   isCalm(page);
 });
 
+test("forty layers open at once, and close one by one", async (t) => {
+  const page = await reports.open("large.html");
+  await visit(page, "graph");
+  const start = Date.now();
+  await page.click("text=Open all layers");
+  assert.equal(await page.locator(".my .node").count(), 1000);
+  t.diagnostic(`all layers open in ${Date.now() - start} ms`);
+  await page.locator(".my .frame-title[data-group='layer 39']").focus();
+  await page.keyboard.press("Enter");
+  assert.equal(await page.locator(".golden .node").count(), 976);
+  isCalm(page);
+});
+
 test("the table scrolls at thirty frames a second and finds its last row", async (t) => {
   const page = await reports.open("large.html");
   await visit(page, "table");

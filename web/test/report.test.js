@@ -58,6 +58,19 @@ test("the expected error is drawn as a band below the chart", async () => {
   isCalm(page);
 });
 
+test("a noise run gives the band of every metric", async () => {
+  const page = await reports.open("noise.html");
+  assert.match(await page.innerText("main"), /Threshold: what the noise run has there/);
+  await visit(page, "flow");
+  for (const metric of ["verdict_error", "cosine_similarity", "max_absolute_error"]) {
+    await page.selectOption("#view-flow label:has-text('Metric') select", metric);
+    await page.waitForSelector(".chart .says:has-text('expected, as the noise run has it')");
+  }
+  await visit(page, "run");
+  assert.match(await page.innerText("main"), /noise run\t\S+\/noise/);
+  isCalm(page);
+});
+
 test("layers open and close with a click and with keys, in both graphs", async () => {
   const page = await reports.open("demo.html");
   await page.keyboard.press("3");

@@ -27,7 +27,7 @@ export interface DrawingEvents {
   toggle(group: string): void;
 }
 
-// Frames around open layers cost much time to lay out; with more boxes than this they are left out.
+// To keep others out of the frame of a layer costs much time; with more boxes than this a frame is just drawn around.
 const MOST_FRAMED = 600;
 const TITLE = 18; // height of what stands on a frame
 
@@ -37,7 +37,7 @@ export class Drawing {
   private boxes = new Map<string, Box>();
   private boxOf = new Map<string, string>(); // of each operation
   private layout = new dagre.graphlib.Graph();
-  private frames: string[] = [];
+  private frames = new Map<string, Place>(); // of open groups
   private view = { x: 0, y: 0, w: 100, h: 100 };
 
   constructor(private readonly app: App, readonly side: Side, private readonly events: DrawingEvents) {
@@ -79,16 +79,18 @@ export class Drawing {
     this.layout = new dagre.graphlib.Graph({ multigraph: false, compound: isFramed });
     this.layout.setGraph({ rankdir: "TB", nodesep: 16, ranksep: 24, marginx: 10, marginy: 10 });
     this.layout.setDefaultEdgeLabel(() => ({}));
-    const frames = new Set<string>();
+    const members = new Map<string, string[]>();
     for (const box of this.boxes.values()) {
       this.layout.setNode(box.id, { width: Math.max(80, boxTitle(box).length * 7 + 34), height: 30 });
       const group = box.isGroup ? "" : box.operations[0].group;
-      if (group === "" || !isFramed) continue;
-      if (!frames.has(group)) this.layout.setNode(`f ${group}`, {});
-      frames.add(group);
-      this.layout.setParent(box.id, `f ${group}`);
+      if (group === "") continue;
+      if (!members.has(group)) {
+        members.set(group, []);
+        if (isFramed) this.layout.setNode(`f ${group}`, {});
+      }
+      members.get(group)!.push(box.id);
+      if (isFramed) this.layout.setParent(box.id, `f ${group}`);
     }
-    this.frames = [...frames];
     let before = "";
     for (const operation of operations.values()) {
       const to = this.boxOf.get(operation.name)!;
@@ -101,6 +103,7 @@ export class Drawing {
       before = to;
     }
     dagre.layout(this.layout);
+    this.frames = new Map([...members].map(([group, ids]) => [group, isFramed ? this.place(`f ${group}`) : around(ids.map((id) => this.place(id)))]));
     this.paint();
     this.fit();
   }
@@ -115,20 +118,15 @@ export class Drawing {
       return h("path", { class: "edge", d: "M" + points.map((p) => `${p.x.toFixed(1)},${p.y.toFixed(1)}`).join("L"), "marker-end": `url(#arrow-${this.side})` });
     });
     clear(this.svg, h("defs", {}, h("marker", { id: `arrow-${this.side}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" }, h("path", { d: "M0,0L8,4L0,8z", class: "tip" }))),
-      h("g", {}, this.frames.map((each) => this.frame(each))), h("g", {}, edges), h("g", {}, [...this.boxes.values()].map((box) => this.node(box))),
-      h("g", {}, this.frames.map((each, i) => this.frameTitle(each, i))));
+      h("g", {}, [...this.frames.values()].map(frame)), h("g", {}, edges), h("g", {}, [...this.boxes.values()].map((box) => this.node(box))),
+      h("g", {}, [...this.frames.keys()].map((each) => this.frameTitle(each))));
   }
 
-  private frame(group: string): HTMLElement {
-    const { x, y, width, height } = this.place(`f ${group}`);
-    return h("g", { class: "frame", transform: `translate(${x - width / 2},${y - height / 2})` }, h("rect", { width, height, rx: 8 }));
-  }
-
-  private frameTitle(group: string, i: number): HTMLElement {
-    const { x, y, width, height } = this.place(`f ${group}`);
+  private frameTitle(group: string): HTMLElement {
+    const { x, y, width, height } = this.frames.get(group)!;
     const title = shortened(groupTitle(group), 40);
     return h("g", { transform: `translate(${x - width / 2},${y - height / 2})` },
-      h("g", { ...this.control(() => this.events.toggle(group)), "data-group": visible(group), "data-frame": i, "aria-expanded": "true", "aria-label": t("Close {0}", title), class: "frame-title" },
+      h("g", { ...this.control(() => this.events.toggle(group)), "data-group": visible(group), "aria-expanded": "true", "aria-label": t("Close {0}", title), class: "frame-title" },
         h("rect", { x: 4, y: -TITLE, width: title.length * 8 + 30, height: TITLE, rx: 4 }), h("text", { x: 11, y: -5 }, `▾ ${title}`)));
   }
 
@@ -196,11 +194,12 @@ export class Drawing {
     this.view = { x, y, w, h: tall };
     this.svg.setAttribute("viewBox", `${x} ${y} ${w} ${tall}`);
     // The title of a frame stays in sight as long as something of the frame is.
-    for (const title of this.svg.querySelectorAll<SVGGElement>(".frame-title")) {
-      const place = this.place(`f ${this.frames[Number(title.dataset.frame)]}`);
+    const places = [...this.frames.values()];
+    this.svg.querySelectorAll(".frame-title").forEach((title, i) => {
+      const place = places[i];
       const inside = (from: number, start: number, size: number, own: number) => Math.min(Math.max(0, from - start), Math.max(0, size - own));
       title.setAttribute("transform", `translate(${inside(x, place.x - place.width / 2, place.width, 120)},${inside(y, place.y - place.height / 2 - TITLE, place.height + TITLE, 30)})`);
-    }
+    });
   }
 
   zoom(by: number, at?: MouseEvent): void {
@@ -233,6 +232,17 @@ export class Drawing {
     event.preventDefault();
     event.stopPropagation();
   }
+}
+
+function frame({ x, y, width, height }: Place): HTMLElement {
+  return h("g", { class: "frame", transform: `translate(${x - width / 2},${y - height / 2})` }, h("rect", { width, height, rx: 8 }));
+}
+
+function around(places: Place[]): Place {
+  const low = (of: "x" | "y", size: "width" | "height") => places.reduce((least, each) => Math.min(least, each[of] - each[size] / 2), Infinity) - 8;
+  const high = (of: "x" | "y", size: "width" | "height") => places.reduce((most, each) => Math.max(most, each[of] + each[size] / 2), -Infinity) + 8;
+  const [left, right, top, bottom] = [low("x", "width"), high("x", "width"), low("y", "height"), high("y", "height")];
+  return { x: (left + right) / 2, y: (top + bottom) / 2, width: right - left, height: bottom - top };
 }
 
 function groupTitle(group: string): string {
