@@ -93,7 +93,7 @@ test("a recording says what was written and how", async () => {
 });
 
 test("checks and recordings speak Chinese and fit narrow windows", async () => {
-  for (const [name, says] of [["opcheck.html", /232 个算子输出中有 3 个未通过/], ["errcheck.html", /首先应检查第一个/], ["api-check.html", /未通过|全部通过/], ["api-overflow.html", /没有由设备造成的溢出/], ["dump.html", /应记录的内容已全部记录/]]) {
+  for (const [name, says] of [["opcheck.html", /232 个算子输出中有 3 个未通过/], ["errcheck.html", /首先应检查第一个/], ["api-check.html", /未通过|全部通过/], ["api-overflow.html", /没有由设备造成的溢出/], ["dump.html", /应采集的内容已全部采集/]]) {
     const page = await reports.open(name, { locale: "zh-CN", viewport: { width: 390, height: 800 }, colorScheme: "dark" });
     assert.match(await main(page), says);
     const { wide, has } = await page.evaluate(() => ({ wide: document.querySelector("main").scrollWidth, has: document.querySelector("main").clientWidth }));
