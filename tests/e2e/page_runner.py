@@ -60,6 +60,8 @@ class Reader:
     def __init__(self, folder, program, shared):
         self._folder = folder
         self._state = folder.parent / f"{folder.name}.state"
+        state = shlex.quote(str(self._state))
+        self._before = f"if [ -f {state} ]; then source {state}; fi\n"  # what earlier blocks have exported
         self._environment = {
             **os.environ,
             "HOME": str(folder.parent),
@@ -88,10 +90,9 @@ class Reader:
     def shell(self, script):
         """What the script prints, its status last."""
         state = shlex.quote(str(self._state))
-        before = f"if [ -f {state} ]; then source {state}; fi\n"
         after = f'trap \'{{ export -p; printf "cd %q\\n" "$PWD"; }} >{state}\' EXIT\n'
         return subprocess.run(
-            ["bash", "-c", before + after + script],
+            ["bash", "-c", self._before + after + script],
             cwd=self._folder,
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -125,7 +126,7 @@ class Reader:
     def run_python(self, block):
         if not self._python:
             self._python = subprocess.Popen(
-                [sys.executable, str(pathlib.Path(__file__).with_name("page_python.py"))],
+                ["bash", "-c", f'{self._before}exec "$PYTHON" {pathlib.Path(__file__).with_name("page_python.py")}'],
                 cwd=self._folder,
                 env=self._environment,
                 stdin=subprocess.PIPE,
