@@ -1,4 +1,4 @@
-"""Writes dumps as TorchAir leaves them on an NPU into the current folder: GE with and without fusion, FX in two layouts.
+"""Writes dumps as TorchAir leaves them on an NPU into the current folder: GE fused and not, FX in two layouts.
 
 A matrix product of GE's second execution is 2 % too large.
 """
