@@ -42,10 +42,17 @@ std::string slot_key(const Recording& recording, const Slot& slot) {
          (slot.moment == Moment::kBefore ? "before" : "");
 }
 
+// Before an operation has run, its output is whatever the memory held.
+bool is_unwritten(const Slot& slot) {
+  return slot.direction == Direction::kOutput && slot.moment == Moment::kBefore;
+}
+
 bool has_outputs(const Recording& recording, uint32_t operation) {
   for (uint32_t slot = recording.first_slot[operation]; slot < recording.first_slot[operation + 1];
        ++slot)
-    if (recording.slots[slot].direction == Direction::kOutput) return true;
+    if (recording.slots[slot].direction == Direction::kOutput &&
+        !is_unwritten(recording.slots[slot]))
+      return true;
   return false;
 }
 
@@ -62,7 +69,7 @@ void plan_operation(const Recording& golden, uint32_t g, const Recording& actual
     for (uint32_t slot = recording.first_slot[operation];
          slot < recording.first_slot[operation + 1]; ++slot) {
       const Slot& s = recording.slots[slot];
-      if (outputs_only && s.direction == Direction::kInput) continue;
+      if (is_unwritten(s) || (outputs_only && s.direction == Direction::kInput)) continue;
       (pairs[slot_key(recording, s)].*side) = {slot};
     }
   };

@@ -226,3 +226,16 @@ def test_the_error_of_a_fault_begins_at_its_operation(clean, fault, place):
         if before:
             assert error <= 2 * without[name], (name, error, without[name])
     assert not before
+
+
+def test_what_outputs_held_before_an_operation_is_not_compared(ait, tmp_path):
+    """Memory that nothing was written to yet holds anything, and would pass for a fault."""
+    subprocess.run([LLAMA, "--make-model", tmp_path / "model"], check=True)
+    for side in ("fp32", "fp16"):
+        command = f"{LLAMA} --model model --tokens 1,15,7 --steps 1 --dtype {side}"
+        assert ait("llm", "dump", "--exec", command, "-time", "2", "-o", side).returncode == 0
+    done = ait("llm", "compare", "-gp", "fp32/ait_dump", "-mp", "fp16/ait_dump", "-o", "out")
+    assert done.stdout.startswith("No fault: "), done.stdout
+    rows = read_rows(tmp_path / "out")
+    assert len(rows) > 100
+    assert not [row for row in rows if "/before/outtensor" in row["my_data_path"] + row["golden_data_path"]]
