@@ -13,7 +13,7 @@ SUM_TOLERANCE = 1e-12
 # Quotients of values that differ in their last bits: m/g and 1 agree in most of their digits.
 QUOTIENT_TOLERANCE = 1e-9
 # KL sums terms of either sign that almost cancel: the absolute part is what cancelling leaves.
-KL_ABSOLUTE, KL_RELATIVE = 1e-12, 1e-9
+KL_ABSOLUTE, KL_RELATIVE = 1e-12, 1e-5
 
 FLOATS = [
     "float16",
