@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "locate/value.h"
 #include "metrics/elements.h"
 
 namespace ait::locate {
@@ -99,23 +100,8 @@ std::string stretch_text(std::string_view one, std::string_view many,
 
 double rounding_unit(DType dtype) {
   constexpr double kFloat32Sums = 0x1p-23;
-  switch (dtype) {
-    case DType::kFloat16:
-      return 0x1p-11;
-    case DType::kBFloat16:
-      return 0x1p-8;
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E4M3FNUZ:
-      return 0x1p-4;
-    case DType::kFloat8E5M2:
-    case DType::kFloat8E5M2FNUZ:
-      return 0x1p-3;
-    case DType::kFloat32:
-    case DType::kFloat64:
-      return kFloat32Sums;
-    default:
-      return 0;
-  }
+  const double unit = unit_of(dtype);
+  return unit > 0 ? std::max(unit, kFloat32Sums) : 0;
 }
 
 bool is_real(DType dtype) {

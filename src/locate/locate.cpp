@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "compare/measure.h"
 #include "compare/non_finite.h"
@@ -28,6 +30,12 @@ constexpr double kSecondFault = 2;
 // What follows from a fault and is no farther off than this many times the noise has got over it.
 constexpr double kRecovered = 2;
 
+// A finding that is hardly beyond its limit may be a healthy value that strays; one that is so many
+// times farther beyond is none. What follows from the first may be farther off itself.
+constexpr double kHardly = 1.7;
+constexpr double kOutshines = 4;
+constexpr double kOutshinesBefore = 20;
+
 // The same value in both runs is as far off wherever it stands, but for padding.
 constexpr double kSameError = 1.1;
 
@@ -42,6 +50,10 @@ constexpr const char* kOtherChoices =
 constexpr size_t kMostFindings = 64;
 constexpr size_t kMostSuspicions = 3;
 constexpr size_t kMostChoices = 64;
+
+bool outshines(double excess, double other, bool follows) {
+  return other < kHardly && excess > (follows ? kOutshinesBefore : kOutshines) * other;
+}
 
 std::string measure_text(const Row& row, size_t measure) {
   const auto* c = compare::metrics_of(row);
@@ -159,13 +171,17 @@ uint32_t Locator::infection_of(size_t i) const {
 
 // A finding of an earlier token that explains why the same value is off at this one, or what reads a
 // cache: of this layer or of one before it.
-uint32_t Locator::earlier_finding(size_t i) const {
-  if (const auto known = infected_.find(values_[i].id); known != infected_.end())
+uint32_t Locator::earlier_finding(size_t i, double excess) const {
+  const auto explains = [&](const Finding& finding) {
+    return !outshines(excess, finding.excess, true);
+  };
+  if (const auto known = infected_.find(values_[i].id);
+      known != infected_.end() && explains(findings_[known->second]))
     return known->second;
   const std::optional<uint32_t>& layer = waiting_[i].row.subject.layer;
   if (!values_[i].reads_cache || !layer) return kNoFinding;
   for (uint32_t known = 0; known < findings_.size(); ++known)
-    if (findings_[known].row.token != token_ &&
+    if (findings_[known].row.token != token_ && explains(findings_[known]) &&
         findings_[known].row.subject.layer.value_or(0) <= *layer)
       return known;
   return kNoFinding;
@@ -230,9 +246,12 @@ void Locator::judge_broken(size_t i, const Expected& expected) {
           (handed_on ? "), as in what went into it." : "), and in nothing that went into it.")};
   healthy_[i] = expected.errors[0];
   const uint32_t inherited = handed_on ? infection_of(i) : kNoFinding;
-  const uint32_t from = inherited != kNoFinding ? inherited : earlier_finding(i);
+  constexpr double kBeyondAll = std::numeric_limits<double>::infinity();
+  const uint32_t from = inherited != kNoFinding ? inherited : earlier_finding(i, kBeyondAll);
   if (from != kNoFinding) return follow(i, from);
-  found_[i] = add_finding(finding_at(i, expected, 0));
+  Finding finding = finding_at(i, expected, 0);
+  finding.excess = kBeyondAll;
+  found_[i] = add_finding(std::move(finding));
 }
 
 void Locator::judge_error(size_t i, const Expected& expected) {
@@ -253,10 +272,12 @@ void Locator::judge_error(size_t i, const Expected& expected) {
       (value.is_used || !row.subject.layer || !value.has_origin) && !expected.is_open;
   const bool stands_out = matters && excess > (from == kNoFinding ? 1 : kSecondFault);
   if (stands_out) {
-    from = earlier_finding(i);
+    const uint32_t before = std::exchange(from, earlier_finding(i, excess));
     if (from == kNoFinding) {
       judgement.verdict = Verdict::kFault;
-      found_[i] = add_finding(finding_at(i, expected, measure));
+      Finding finding = finding_at(i, expected, measure);
+      if (before != kNoFinding) finding.after = before;
+      found_[i] = add_finding(std::move(finding));
       return;
     }
   }
@@ -302,6 +323,7 @@ Finding Locator::finding_at(size_t i, const Expected& expected, size_t measure) 
   finding.noise = finding.row.judgement->expected;
   finding.reason = finding.row.judgement->reason;
   finding.measure = static_cast<Measure>(measure);
+  finding.excess = expected.excess(values_[i].errors);
   finding.expected = expected;
   return finding;
 }
@@ -319,7 +341,17 @@ uint32_t Locator::add_finding(Finding&& finding) {
 }
 
 std::vector<Finding> Locator::findings() const {
-  return findings_.empty() ? suspicions_ : findings_;
+  if (findings_.empty()) return suspicions_;
+  std::vector<Finding> out;
+  std::vector<Finding> less;
+  for (uint32_t i = 0; i < findings_.size(); ++i) {
+    const bool is_less = std::any_of(findings_.begin(), findings_.end(), [&](const Finding& other) {
+      return outshines(other.excess, findings_[i].excess, other.after == i);
+    });
+    (is_less ? less : out).push_back(findings_[i]);
+  }
+  out.insert(out.end(), std::make_move_iterator(less.begin()), std::make_move_iterator(less.end()));
+  return out;
 }
 
 }  // namespace ait::locate

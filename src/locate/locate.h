@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -35,10 +36,12 @@ struct Finding {
   double error = 0;
   double noise = 0;  // what a healthy value would be off by
   Measure measure = Measure::kWhole;
-  Expected expected;          // where that comes from
-  std::vector<Cause> causes;  // best first; none: none explains it, or none was looked for
-  std::string reason;         // sentences
-  size_t follow = 0;          // rows that are off because of it
+  double excess = 0;  // how many times its limit it is off by; infinite where it is broken
+  std::optional<uint32_t> after;  // the finding that what went into it follows from, by its number
+  Expected expected;              // where that comes from
+  std::vector<Cause> causes;      // best first; none: none explains it, or none was looked for
+  std::string reason;             // sentences
+  size_t follow = 0;              // rows that are off because of it
   // Other tokens and ranks in which the same operation goes wrong.
   size_t tokens = 1;
   size_t ranks = 1;
@@ -63,7 +66,8 @@ class Locator {
   // After the last row.
   void finish();
 
-  // Faults in the order in which they were computed; where there is none, what is suspicious.
+  // Faults in the order in which they were computed, but those that are hardly beyond their limits
+  // after others that are far beyond; where there is none, what is suspicious.
   std::vector<Finding> findings() const;
   // The first values that are choices and differ, although what chose is sound as far as was seen.
   const std::vector<Finding>& choices() const { return choices_; }
@@ -82,7 +86,7 @@ class Locator {
   void judge_error(size_t i, const Expected& expected);
   void judge_alone(size_t i);
   uint32_t infection_of(size_t i) const;
-  uint32_t earlier_finding(size_t i) const;
+  uint32_t earlier_finding(size_t i, double excess) const;
   bool is_copy_in_golden(size_t i) const;
   double healthy_input(size_t i) const;
   void follow(size_t i, uint32_t finding);

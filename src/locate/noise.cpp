@@ -26,10 +26,10 @@ struct Factors {
   double straying;    // of few elements: by this over the root of their number
 };
 constexpr Factors kSteady = {{2.5, 2.5, 4}, {3, 3, 3.5}, {1.8, 2, 2}, {1.7, 1.8, 1.9}, 1};
-constexpr Factors kBent = {{4, 4, 5}, {4, 4.5, 4.5}, {2.3, 2.3, 2.2}, {2, 2.3, 2.2}, 1};
+constexpr Factors kBent = {{4, 4.5, 5.5}, {4.5, 6.5, 5.5}, {2.5, 2.5, 2.4}, {2.4, 2.5, 2.3}, 1};
 constexpr Factors kProduct = {{4, 4, 5}, {4, 4.5, 4.5}, {2.3, 2.1, 3.2}, {1.8, 2, 3.2}, 1};
 constexpr Factors kTable = {{2.5, 3, 4}, {4, 8, 8}, {2.3, 2.5, 2.6}, {2.2, 2.4, 2.6}, 3};
-constexpr Factors kOpen = {{5, 6, 7}, {4.2, 8, 8}, {2.3, 2.5, 2.6}, {2.2, 2.4, 2.6}, 3};
+constexpr Factors kOpen = {{5, 6, 7}, {4.2, 8, 8}, {2.3, 3, 3}, {2.2, 2.8, 2.8}, 3};
 constexpr double kBeforeFactor = 10;
 
 // The worst of many rows or columns strays farther than their mean does.
@@ -63,6 +63,9 @@ constexpr double kFewPeersMargin = 1.5;
 constexpr double kLeastGain = 0.6;
 // Two gains are alike within this factor.
 constexpr double kAlike = 2;
+// Gains that are so large in all layers are no faults, and within this factor of each other.
+constexpr double kUnlike = 3;
+constexpr double kUnlikeAlike = 4;
 // Other operations of the same kind are less alike than the same operation of other layers.
 constexpr double kKinMargin = 1.3;
 // All but the tenth of them that have the largest gains must be surpassed by this.
@@ -224,7 +227,8 @@ class Model {
   static uint64_t kin_of(const Value& value) { return static_cast<uint64_t>(value.kind); }
 
   static Measured measured_of(const Value& value) {
-    return {value.errors, value.spread, value.unit, value.is_identical, value.share_differing};
+    return {value.errors, value.spread,       value.unit,
+            value.unit,   value.is_identical, value.share_differing};
   }
 
   void look_at_inputs(size_t i) {
@@ -287,10 +291,14 @@ class Model {
     return inputs;
   }
 
+  // A dropout of two values was given their sum.
+  static bool is_sum(const Value& value) {
+    return (value.kind == OpKind::kAdd || value.kind == OpKind::kMove) && value.sources.size() > 1;
+  }
+
   // A sum whose addends are all known is off by what these are, each as large as it is.
   bool is_plain_sum(const Value& value) const {
-    return (value.kind == OpKind::kAdd || value.kind == OpKind::kMove) &&
-           value.sources.size() > 1 && value.size > 0 &&
+    return is_sum(value) && value.size > 0 &&
            std::all_of(value.sources.begin(), value.sources.end(), [&](uint32_t at) {
              const Value& source = values_[at];
              return is_finite(source) && !source.is_discrete && source.size > 0 &&
@@ -317,14 +325,13 @@ class Model {
   // Where the same operation of another layer gave identical results from identical inputs, both
   // runs compute it in the same way, and nothing is rounded otherwise.
   void find_exact() {
-    std::unordered_set<uint64_t> exact;
     for (size_t i = 0; i < values_.size(); ++i)
       if (const Value& value = values_[i];
           value.role != 0 && value.is_identical && value.has_origin && are_inputs_identical(value))
-        exact.insert(value.role);
+        exact_roles_.insert(value.role);
     is_exact_.resize(values_.size());
     for (size_t i = 0; i < values_.size(); ++i) {
-      is_exact_[i] = exact.contains(values_[i].role) && are_inputs_identical(values_[i]) &&
+      is_exact_[i] = exact_roles_.contains(values_[i].role) && are_inputs_identical(values_[i]) &&
                      inputs_[i][kWhole] == 0;
       if (is_exact_[i]) floors_[i] *= kExactFloor;
     }
@@ -418,6 +425,7 @@ class Model {
     if ((!is_steady && value.column_rows < kFewestRows) || elements < kFewestElements)
       out.limits[kColumn] = std::numeric_limits<double>::infinity();
     if (others_[i] > 0) add_others(value, others_[i], out);
+    if (is_unlike(i)) out.limits.fill(std::numeric_limits<double>::infinity());
     return out;
   }
 
@@ -464,12 +472,29 @@ class Model {
     }
     Errors out_factors = others.empty() ? factors.kind : factors.peers;
     // What stands out of both addends may cancel in a row.
-    if (others.empty() && is_plain_sum(values_[i])) out_factors[kRow] *= kCancelledRow;
+    if (others.empty() && is_sum(values_[i])) out_factors[kRow] *= kCancelledRow;
     return out_factors;
+  }
+
+  // Whether what it is held against is computed otherwise in all layers: a product whose bias is added
+  // by an operation of its own is off by that in each of them.
+  bool is_unlike(size_t i) const {
+    const Value& value = values_[i];
+    if (value.kind != OpKind::kLinear || !is_usable(value) || exact_roles_.contains(value.role))
+      return false;
+    const std::vector<uint32_t> others = others_of(peers_, value.role, i);
+    const double most = kUnlike * model_of(value).gain;
+    const double own = gain_of(i, kWhole);
+    if (others.empty() || own < most) return false;
+    return std::all_of(others.begin(), others.end(), [&](uint32_t other) {
+      const double gain = gain_of(other, kWhole);
+      return gain > most && own < kUnlikeAlike * gain && gain < kUnlikeAlike * own;
+    });
   }
 
   // Whether the same operation of another layer does as much to errors: it is how it is computed.
   bool has_alike(size_t i, size_t measure) const {
+    if (exact_roles_.contains(values_[i].role)) return false;
     const double own = gain_of(i, measure);
     const std::vector<uint32_t> others = others_of(peers_, values_[i].role, i);
     return std::any_of(others.begin(), others.end(), [&](uint32_t other) {
@@ -499,7 +524,7 @@ class Model {
     const Value& value = values_[i];
     const std::vector<uint32_t> others = others_of(noise_peers_, value.role, i);
     // Golden perturbed rounds nothing between modules, where my run does.
-    const bool is_product = value.kind == OpKind::kAdd || value.kind == OpKind::kMultiply;
+    const bool is_product = is_sum(value) || value.kind == OpKind::kMultiply;
     Errors out{};
     for (size_t k = 0; k < kMeasures; ++k) {
       if (!(noise_[i]->errors[k] > 0)) continue;
@@ -514,6 +539,14 @@ class Model {
       out[k] = std::max(gain * input_for(i, k), least_floor(value) * floors_[i] * kLocalFloor[k]);
     }
     return out;
+  }
+
+  // Golden perturbed does not show how my types round a table, or the weights of a norm.
+  bool shows_weights(size_t i) const {
+    const Value& value = values_[i];
+    const bool has_my_type = noise_[i]->type_unit >= value.unit;
+    const bool is_table = value.sources.empty() || value.kind == OpKind::kOther;
+    return has_my_type || !(is_table || value.kind == OpKind::kNorm);
   }
 
   Errors by_noise_run(size_t i, const Errors& factors, Expected& out) const {
@@ -533,9 +566,7 @@ class Model {
       const double measured = by_noise_[i][k];
       if (!(measured > 0)) continue;
       changed[k] = factors_of(value).noise_run[k];
-      // What is rounded in a table or weights a perturbed run does not show.
-      const bool is_table = value.sources.empty() || value.kind == OpKind::kOther;
-      out.errors[k] = std::max(measured, is_table ? out.errors[k] : 0);
+      out.errors[k] = std::max(measured, shows_weights(i) ? 0 : out.errors[k]);
       out.limits[k] = 0;
       std::vector<double> ratios;
       for (const uint32_t other : others)
@@ -572,6 +603,7 @@ class Model {
   std::vector<Errors> inputs_;
   std::vector<Errors> noise_inputs_;
   std::vector<double> floors_;
+  std::unordered_set<uint64_t> exact_roles_;  // both runs compute these in the same way
   std::vector<bool> is_exact_;
   std::vector<bool> is_sorted_;  // its rows are those of choices that differ
   std::vector<double> others_;   // the share of rows for which another choice was made
@@ -589,11 +621,11 @@ void NoiseRun::add(const compare::Row& row) {
   const Value value = value_of(row, 0);
   if (!value.is_compared || value.is_broken || row.golden.is_missing()) return;
   const uint64_t golden = golden_key(row);
-  const Measured measured = {value.errors, value.spread, value.unit, value.is_identical,
-                             value.share_differing};
+  const Measured measured = {value.errors, value.spread,       value.unit,
+                             value.unit,   value.is_identical, value.share_differing};
   errors_[own_key(golden, row)] = measured;
   Measured& any = errors_[golden];
-  any.unit = std::max(any.unit, value.unit);
+  any.type_unit = any.unit = std::max(any.unit, value.unit);
   any.spread = std::max(any.spread, value.spread);
   any.is_identical &= value.is_identical;
   any.share_differing = std::max(any.share_differing, value.share_differing);

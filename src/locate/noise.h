@@ -32,7 +32,8 @@ class NoiseRun {
   struct Measured {
     Errors errors{};
     double spread = 0;
-    double unit = 0;
+    double unit = 0;       // what it was rounded by, or perturbed
+    double type_unit = 0;  // what its type rounds by
     bool is_identical = true;
     double share_differing = 0;
   };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "compare/engine.h"
 #include "metrics/compare.h"
@@ -40,14 +41,25 @@ std::vector<Numbered> rows_of_token(const Finding& finding, const PairOf& pair_o
   return out;
 }
 
+// "1_Attention/Rope" of "1_Attention/3_Rope": where one side has an operation more, numbers differ.
+std::string without_last_number(const std::string& name) {
+  const size_t begin = name.rfind('/') + 1;
+  const size_t end = name.find_first_not_of("0123456789", begin);
+  return end == std::string::npos ? name : name.substr(0, begin) + name.substr(end);
+}
+
 // How far what my side has under a name is from what golden has under it, both without a partner;
 // shards of several processes lie side by side.
 std::optional<double> error_by_name(const std::string& operation,
                                     const std::vector<Numbered>& rows) {
+  const std::string wanted = without_last_number(operation);
+  std::set<std::string> golden_names;
   std::map<std::string, Pair> by_tensor;
   for (const auto& [number, pair] : rows) {
-    if (pair.subject.name != operation || pair.complete()) continue;
+    if (pair.complete() || without_last_number(pair.subject.name) != wanted) continue;
+    if (pair.actual.present() && pair.subject.name != operation) continue;
     if (pair.origin.kind == capture::OpKind::kCache) continue;  // most of it is of no token
+    if (pair.golden.present()) golden_names.insert(pair.subject.name);
     Pair& both = by_tensor[pair.subject.tensor];
     const auto take = [](const match::Side& from, match::Side& to) {
       to.records.insert(to.records.end(), from.records.begin(), from.records.end());
@@ -56,6 +68,7 @@ std::optional<double> error_by_name(const std::string& operation,
     take(pair.golden, both.golden);
     take(pair.actual, both.actual);
   }
+  if (golden_names.size() != 1) return std::nullopt;
   std::optional<double> most;
   for (const auto& [tensor, pair] : by_tensor) {
     if (!pair.complete()) continue;
