@@ -11,7 +11,7 @@ const LINE = 28;
 const BEYOND = 3;
 
 const FIRST = ["verdict", "token_id", "data_id", "verdict_error", "verdict_expected", "cosine_similarity", "relative_euclidean_distance", "max_absolute_error", "max_relative_error", "mean_relative_error", "mean_absolute_error", "kl_divergence", "my_dtype", "my_shape", "cmp_fail_reason"];
-const WIDE: Record<string, number> = { data_id: 380, verdict: 130, token_id: 70, cmp_fail_reason: 360, my_shape: 140, op_param: 300, tensor_path: 300, again: 300, "API name": 260, "Npu Name": 330, op_name: 230, "Forward Test Success": 170, "Backward Test Success": 180, "Forward Within Rounding": 190, "Backward Within Rounding": 200, "rel_precision_rate(%)": 170, Message: 360, operator: 420, fail_reason: 360 };
+const WIDE: Record<string, number> = { data_id: 420, verdict: 130, token_id: 90, relative_euclidean_distance: 220, max_absolute_error: 170, mean_absolute_error: 170, cmp_fail_reason: 360, my_shape: 140, op_param: 300, tensor_path: 300, again: 300, "API name": 260, "Npu Name": 330, op_name: 230, "Forward Test Success": 170, "Backward Test Success": 180, "Forward Within Rounding": 190, "Backward Within Rounding": 200, "rel_precision_rate(%)": 170, Message: 360, operator: 420, fail_reason: 360 };
 
 // What the reader chose stays while the page is open.
 const state = { text: "", verdict: "", sort: "", down: true, scroll: 0 };
@@ -34,6 +34,8 @@ class Grid {
   private readonly head = h("div", { class: "line head", role: "row" });
   private readonly says = h("span", { class: "says", role: "status" });
   private readonly results: Set<string>;
+  private readonly starts: number[] = []; // where each column begins
+  private readonly texts = new Map<string, string[]>(); // as they are shown, by their number
   private waiting = 0;
 
   constructor(private readonly app: App, private readonly element: HTMLElement, private readonly columns: string[]) {
@@ -49,7 +51,7 @@ class Grid {
     this.element.append(h("h2", {}, t("All rows")),
       h("div", { class: "bar-of-choices" }, search, select(t("Show"), kinds, state.verdict, (value) => { state.verdict = value; this.choose(); }),
         button(t("Copy as csv"), () => void this.copy(), { id: "copy" }), this.says));
-    const width = this.columns.reduce((sum, each) => sum + this.width(each), 0);
+    const width = this.columns.reduce((sum, each) => { this.starts.push(sum); return sum + this.width(each); }, 0);
     this.head.style.width = this.body.style.width = `${width}px`;
     this.scroller.append(h("div", { role: "rowgroup", class: "heads" }, this.head), this.body);
     this.element.append(this.scroller);
@@ -145,17 +147,20 @@ class Grid {
     // Lines are filled anew rather than made anew: that is what scrolling costs.
     while (this.body.childElementCount > last - first) this.body.lastElementChild!.remove();
     while (this.body.childElementCount < last - first) this.body.append(this.emptyLine());
-    for (let at = first; at < last; ++at) this.fill(this.body.children[at - first] as HTMLElement, at);
+    const { scrollLeft, clientWidth } = this.scroller;
+    const isSeen = this.columns.map((each, i) => this.starts[i] < scrollLeft + clientWidth && this.starts[i] + this.width(each) > scrollLeft);
+    for (let at = first; at < last; ++at) this.fill(this.body.children[at - first] as HTMLElement, at, isSeen);
     this.scroller.setAttribute("aria-activedescendant", this.selected >= first && this.selected < last ? `line-${this.selected}` : "");
   }
 
   private emptyLine(): HTMLElement {
     return h("div", { role: "row" }, this.columns.map((each, i) => h("div", {
       class: this.app.table.column(each)!.isNumber ? "cell num" : "cell", role: "gridcell", "aria-colindex": i + 1, style: `width:${this.width(each)}px`,
-    }, each === "verdict" ? badge("") : h("bdi"))));
+    }, each === "verdict" ? badge("") : h("bdi", {}, " "))));
   }
 
-  private fill(line: HTMLElement, at: number): void {
+  // Columns that are out of sight stay empty.
+  private fill(line: HTMLElement, at: number, isSeen: boolean[]): void {
     const row = this.rows[at];
     line.className = at === this.selected ? "line selected" : "line";
     line.id = `line-${at}`;
@@ -170,15 +175,20 @@ class Grid {
         if (place.className !== `badge ${verdict || "none"}`) place.replaceWith(badge(verdict));
         return;
       }
-      const text = this.text(column, row);
-      if (place.textContent !== text) place.textContent = text;
+      const text = isSeen[i] ? this.text(column, row) : "";
+      const node = place.firstChild as Text;
+      if (node.data !== text) node.data = text;
       if (this.results.has(column)) place.className = isBad(text) ? "bad" : "";
     });
   }
 
   private text(column: string, row: number): string {
     const values = this.app.table.column(column)!;
-    if (!values.isNumber) return shortened(values.text(row), 120);
+    if (values instanceof Texts) {
+      let known = this.texts.get(column);
+      if (!known) this.texts.set(column, (known = []));
+      return (known[values.indices[row]] ??= shortened(values.text(row), 120));
+    }
     if (!values.has(row)) return "";
     return Number.isNaN(values.number(row)) ? "nan" : number(values.number(row), column.startsWith("cosine") ? 8 : 4);
   }
