@@ -61,9 +61,9 @@ constexpr size_t kEnoughPeers = 3;
 // One or two may both be unlike this one.
 constexpr double kFewPeersMargin = 1.5;
 constexpr double kLeastGain = 0.6;
-// Two gains are alike within this factor.
+// Two layers are alike within this factor.
 constexpr double kAlike = 2;
-// Gains that are so large in all layers are no faults, and within this factor of each other.
+// Gains that are so large in all layers are no faults, where the layers are alike within this factor.
 constexpr double kUnlike = 3;
 constexpr double kUnlikeAlike = 4;
 // Other operations of the same kind are less alike than the same operation of other layers.
@@ -476,31 +476,33 @@ class Model {
     return out_factors;
   }
 
+  // Whether the same operation of another layer is as far off and does as much to errors.
+  bool are_alike(size_t i, uint32_t other, size_t measure, double within) const {
+    const auto near = [&](double a, double b) { return a < within * b && b < within * a; };
+    return near(values_[i].errors[measure], values_[other].errors[measure]) &&
+           near(gain_of(i, measure), gain_of(other, measure));
+  }
+
   // Whether what it is held against is computed otherwise in all layers: a product whose bias is added
   // by an operation of its own is off by that in each of them.
   bool is_unlike(size_t i) const {
     const Value& value = values_[i];
     if (value.kind != OpKind::kLinear || !is_usable(value) || exact_roles_.contains(value.role))
       return false;
-    const std::vector<uint32_t> others = others_of(peers_, value.role, i);
     const double most = kUnlike * model_of(value).gain;
-    const double own = gain_of(i, kWhole);
-    if (others.empty() || own < most) return false;
-    return std::all_of(others.begin(), others.end(), [&](uint32_t other) {
-      const double gain = gain_of(other, kWhole);
-      return gain > most && own < kUnlikeAlike * gain && gain < kUnlikeAlike * own;
-    });
+    const std::vector<uint32_t> others = others_of(peers_, value.role, i);
+    return !others.empty() && gain_of(i, kWhole) > most &&
+           std::all_of(others.begin(), others.end(), [&](uint32_t other) {
+             return gain_of(other, kWhole) > most && are_alike(i, other, kWhole, kUnlikeAlike);
+           });
   }
 
-  // Whether the same operation of another layer does as much to errors: it is how it is computed.
+  // Whether it is how the operation is computed.
   bool has_alike(size_t i, size_t measure) const {
     if (exact_roles_.contains(values_[i].role)) return false;
-    const double own = gain_of(i, measure);
     const std::vector<uint32_t> others = others_of(peers_, values_[i].role, i);
-    return std::any_of(others.begin(), others.end(), [&](uint32_t other) {
-      const double gain = gain_of(other, measure);
-      return gain < kAlike * own && own < kAlike * gain;
-    });
+    return std::any_of(others.begin(), others.end(),
+                       [&](uint32_t other) { return are_alike(i, other, measure, kAlike); });
   }
 
   using Places = std::unordered_map<uint64_t, std::vector<uint32_t>>;

@@ -194,6 +194,27 @@ TEST(Locator, TellsTwoFaultsApart) {
   EXPECT_EQ(located.findings[1].operation, "root.layers.5.q_proj");
 }
 
+TEST(Locator, TellsTwoFaultsOfTheSameOperationApart) {
+  for (const uint32_t layers : {2U, 3U, 8U}) {
+    const std::string last = "root.layers." + std::to_string(layers - 1) + ".q_proj";
+    const Located located = locate({model(layers, {{"root.layers.0.q_proj", 12}, {last, 300}})});
+    ASSERT_EQ(located.findings.size(), 2U) << layers;
+    EXPECT_EQ(located.findings[0].operation, "root.layers.0.q_proj");
+    EXPECT_EQ(located.findings[1].operation, last);
+  }
+}
+
+TEST(Locator, NamesALargeFaultBeforeOneThatIsHardlyBeyondItsLimit) {
+  Rows rows = model(8, {{"root.layers.5.up", 200}});
+  metrics::ErrorProfile& stray = *rows.at("root.layers.1.o_proj").comparison->profile;
+  stray.worst_row_error *= 4;
+  const Located located = locate({rows});
+  ASSERT_EQ(located.findings.size(), 2U);
+  EXPECT_EQ(located.findings[0].operation, "root.layers.5.up");
+  EXPECT_EQ(located.findings[1].operation, "root.layers.1.o_proj");
+  EXPECT_LT(located.findings[1].excess, 1.7);
+}
+
 TEST(Locator, SeesDamageToOneRowOrColumnThatTheWholeTensorHides) {
   for (const bool is_row : {true, false}) {
     Rows rows = model(4);
@@ -261,6 +282,53 @@ TEST(Locator, FindsSmallerFaultsWhereNoiseWasMeasured) {
     ASSERT_TRUE(located.accuses()) << faulty;
     EXPECT_EQ(located.findings[0].operation, faulty);
     EXPECT_EQ(located.findings[0].expected.basis, Basis::kNoiseRun);
+  }
+}
+
+// Both runs compute alike: whatever noise was measured, what differs alone is wrong.
+TEST(Locator, LetsNoNoiseRunExcuseWhatIsIdenticalInOtherLayers) {
+  NoiseRun noise;
+  Rows noisy = model(4, {}, "0", 7);
+  for (Row& row : noisy.all()) {
+    Rows::set_error(row, 0.2);
+    noise.add(row);
+  }
+  Rows rows = model(4);
+  for (Row& row : rows.all()) row.comparison->identical = true;
+  Row& wrong = rows.at("root.layers.2.attention");
+  wrong.comparison->identical = false;
+  Rows::set_error(wrong, 0.1);
+  const Located located = locate({rows}, {.in_order = true, .noise = &noise});
+  ASSERT_TRUE(located.accuses());
+  EXPECT_EQ(located.findings[0].operation, "root.layers.2.attention");
+}
+
+// Choices of one token differ; the experts may make anything of it, but not of all others.
+TEST(Locator, LooksBeyondTheTokensWithAnotherChoice) {
+  for (const bool is_wrong : {false, true}) {
+    Rows rows("0");
+    rows.add("root.embed", OpKind::kEmbedding, {}, 0.5 * kUnit);
+    for (uint32_t layer = 0; layer < 4; ++layer) {
+      const std::string prefix = "root.layers." + std::to_string(layer) + ".";
+      rows.add(prefix + "norm", OpKind::kNorm, {"root.embed"}, 0.8 * kUnit, layer);
+      Row& choice = rows.add(prefix + "choice", OpKind::kUnknown, {prefix + "norm"}, 0.3, layer);
+      choice.golden.dtype = choice.actual.dtype = DType::kInt64;
+      choice.comparison->identical = layer != 2;
+      choice.comparison->differing = 2;
+      rows.add(prefix + "experts", OpKind::kUnknown, {prefix + "norm", prefix + "choice"},
+               1.2 * kUnit, layer);
+      rows.add(prefix + "out", OpKind::kAdd, {"root.embed", prefix + "experts"}, kUnit, layer);
+      if (layer != 2) continue;
+      Rows::set_error(rows.at(prefix + "experts"), is_wrong ? 0.9 : 0.25);
+      metrics::ErrorProfile& profile = *rows.at(prefix + "experts").comparison->profile;
+      profile.worst_row_error = 1.4;
+      profile.usual_row_error = is_wrong ? 0.8 : 1.2 * kUnit;
+    }
+    const Located located = locate({rows});
+    ASSERT_EQ(located.accuses(), is_wrong);
+    if (is_wrong) {
+      EXPECT_EQ(located.findings[0].operation, "root.layers.2.experts");
+    }
   }
 }
 
