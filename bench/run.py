@@ -21,6 +21,9 @@ AIT = ROOT / "build/bin/ait"
 WORK = ROOT / "build/bench"
 sys.path.insert(0, str(ROOT / "bench"))
 
+HEAD = "| work | figure | budget | baseline |"
+CHINESE_HEAD = "| 工作 | 数值 | 预算 | 基线 |"
+
 rows = []
 
 
@@ -406,7 +409,7 @@ def machine():
 
 
 def table():
-    lines = ["| work | figure | budget | baseline |", "|---|---|---|---|"]
+    lines = [HEAD, "|---|---|---|---|"]
     lines += [f"| {work} | {figure} | {budget} | {baseline} |" for work, figure, budget, baseline in rows]
     return "\n".join(lines)
 
@@ -432,9 +435,10 @@ def main():
     api_check()
     print(f"{datetime.date.today()}, {machine()}\n\n{table()}")
     if options.write:
-        page = ROOT / "docs/benchmarks.md"
-        head, marker, _ = page.read_text().partition("<!-- table -->\n")
-        page.write_text(f"{head}{marker}\n{datetime.date.today()}, {machine()}, `make bench`\n\n{table()}\n")
+        for page, title in ((ROOT / "docs/benchmarks.md", HEAD), (ROOT / "docs/zh/benchmarks.md", CHINESE_HEAD)):
+            head, marker, _ = page.read_text().partition("<!-- table -->\n")
+            rows_below = table().replace(HEAD, title, 1)
+            page.write_text(f"{head}{marker}\n{datetime.date.today()}, {machine()}, `make bench`\n\n{rows_below}\n")
 
 
 if __name__ == "__main__":

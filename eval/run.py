@@ -4,7 +4,7 @@
     python eval/run.py --seed 12             the new half of an earlier run
     python eval/run.py --case fault:scale/3  one case
     python eval/run.py --kinds scale,mask    only these kinds
-    python eval/run.py --write               the tables go into docs/locate.md
+    python eval/run.py --write               the tables go into docs/locate.md and its twin
 
 It ends with status 1 where the tool is right less often than docs/locate.md promises.
 """
@@ -23,7 +23,7 @@ import sys
 import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-DOCUMENT = REPOSITORY / "docs" / "locate.md"
+DOCUMENTS = (REPOSITORY / "docs" / "locate.md", REPOSITORY / "docs" / "zh" / "locate.md")
 BEGIN, END = "<!-- make eval writes from here -->", "<!-- to here -->"
 
 OPERATION_SHARE = 0.95
@@ -167,12 +167,21 @@ def shares_met(outcomes: list) -> list[str]:
     return wrong
 
 
-def write_document(lines: list[str]) -> None:
-    text = DOCUMENT.read_text()
+# Headings of the tables in the Chinese page; everything else in them is what the program prints.
+CHINESE = (("Fixed cases", "固定用例"), ("Cases drawn from seed", "抽取的用例，种子"), ("What failed", "未通过的用例"))
+
+
+def write_documents(lines: list[str]) -> None:
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.S)
-    if not pattern.search(text):
-        sys.exit(f"{DOCUMENT} has no lines {BEGIN} and {END} between which the tables go")
-    DOCUMENT.write_text(pattern.sub(lambda _: "\n".join([BEGIN, "", *lines, "", END]), text))
+    for document in DOCUMENTS:
+        text = document.read_text()
+        if not pattern.search(text):
+            sys.exit(f"{document} has no lines {BEGIN} and {END} between which the tables go")
+        tables = "\n".join([BEGIN, "", *lines, "", END])
+        if document.parent.name == "zh":
+            for english, chinese in CHINESE:
+                tables = tables.replace(f"### {english}", f"### {chinese}")
+        document.write_text(pattern.sub(lambda _, tables=tables: tables, text))
 
 
 def main() -> int:
@@ -185,7 +194,7 @@ def main() -> int:
     parser.add_argument("--healthy", type=int, default=6, help="cases of each healthy kind in each half")
     parser.add_argument("--keep", type=pathlib.Path, help="keep the recordings of each case in this folder")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.relative_to(REPOSITORY)}")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/locate.md, in both languages")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for each case, not only for failures")
     options = parser.parse_args()
     program = pathlib.Path(os.environ.get("AIT_BIN", REPOSITORY / "build" / "bin" / "ait"))
@@ -210,7 +219,7 @@ def main() -> int:
     print(f"{time.monotonic() - begin:.0f} s; seed {seed}; {sum(each.failed for each in outcomes)} cases failed")
     print("\n".join(wrong) if wrong else "what docs/locate.md promises is met")
     if options.write:
-        write_document(lines)
+        write_documents(lines)
     return 1 if wrong else 0
 
 
