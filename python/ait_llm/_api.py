@@ -180,7 +180,7 @@ def compare_runs(
     """
     found = _pair_runs(golden, actual, mapping_file, token_map, metric_compat, rows, threads)
     if found is None:
-        raise AitError("two files of one tensor each are no runs; give them to compare()")
+        raise AitError("two files of one tensor each are not runs; give them to compare()")
     return found
 
 

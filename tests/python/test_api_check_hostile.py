@@ -50,7 +50,7 @@ HOSTILE = {
     "a number": (3, "neither an object"),
     "a slice of texts": ({"type": "slice", "value": ["a", "b", "c"]}, "three integers"),
     "no arguments": ({"args": None}, "no list of arguments"),
-    "keyword arguments that are none": ({"args": [GOOD], "kwargs": []}, "no object"),
+    "keyword arguments that are none": ({"args": [GOOD], "kwargs": []}, "not an object"),
     "deep nesting": (__import__("functools").reduce(lambda inner, _: [inner], range(200), GOOD), "too deeply"),
     "data outside": ({"type": "torch.Tensor", "datapath": "/etc/passwd"}, ".pt or .npy"),
     "data far up": ({"type": "torch.Tensor", "datapath": "../../../../etc/passwd.pt"}, "not below"),

@@ -34,16 +34,18 @@ def parser(program: str) -> argparse.ArgumentParser:
     add("--against", choices=["inductor"], help="check what torch.compile makes of each function")
     add("-j", "--jit_compile", action="store_true", help="compile mode of the NPU runtime")
     add("--raw_bench", action="store_true", help="do not round the benchmark to the device's type before comparing")
-    add("--seed", type=int, default=1234, metavar="N", help="of drawn inputs; 1234 if not given")
+    add(
+        "--seed", type=int, default=1234, metavar="N", help="seed of inputs that are drawn at random; 1234 if not given"
+    )
     add("--resume", action="store_true", help="go on with the csv files in --out_path")
     add("-csv_path", "--result_csv_path", metavar="FILE", help="go on with this result csv")
     add("--timestamp", action="store_true", help="add the time to the names of the csv files")
-    add("--time_limit", type=float, default=300.0, metavar="SECONDS", help="of one call; 300 if not given")
-    add("--max_memory", type=float, metavar="GIB", help="of one call; a third of the machine's if not given")
+    add("--time_limit", type=float, default=300.0, metavar="SECONDS", help="time for one call; 300 if not given")
+    add("--max_memory", type=float, metavar="GIB", help="memory for one call; a third of the machine's if not given")
     add(
         "--fail_on",
         choices=["failed", "rounding"],
-        help="end with status 1 where a call fails by the rule, or by rounding",
+        help="end with status 1 if a call fails: failed, by the rule; rounding, if rounding does not explain it",
     )
     return made
 

@@ -55,11 +55,11 @@ def why_not(api: Api) -> str | None:
     if api.name in _RANDOM:
         return "its result is drawn at random"
     if is_uninitialised(api):
-        return "its result is memory that nobody has written to"
+        return "its result is memory that was never written to"
     if api.name in _MOVES:
         return "it moves a tensor from one device to another"
     if is_refused(api):
-        return "such a function is not run at the word of a file"
+        return "such a function is never run because a file asks for it"
     return None
 
 

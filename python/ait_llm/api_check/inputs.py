@@ -67,7 +67,7 @@ class Source:
             raise Skip("the record has no list of arguments")
         kwargs = record.get("kwargs", {})
         if not isinstance(kwargs, dict):
-            raise Skip("the record's keyword arguments are no object")
+            raise Skip("the record's keyword arguments are not an object")
         described = _with_classes(record["args"]) if api.name in ("cross_entropy", "nll_loss") else record["args"]
         is_index = api.name in ("__getitem__", "__setitem__")
         args = [self.value(each, is_index=is_index and place > 0) for place, each in enumerate(described)]

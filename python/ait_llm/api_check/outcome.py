@@ -98,7 +98,7 @@ def prepare(key: str, forward: Any, backward: Any, settings: Settings) -> tuple[
 
 def _gradients(source: Source, backward: Any) -> list[Slot | None]:
     if not isinstance(backward, list):
-        raise Skip("the record of gradients is no list")
+        raise Skip("the record of gradients is not a list")
     made = [source.value(each) for each in backward]
     return [each if isinstance(each, Slot) else None for each in made]
 

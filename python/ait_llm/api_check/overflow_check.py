@@ -93,7 +93,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     add("--device", default="auto", metavar="DEVICE", help="cpu, cuda, cuda:N, npu, npu:N or auto")
     add("-j", "--jit_compile", action="store_true", help="compile mode of the NPU runtime")
     add("--data_path", metavar="DIR", help="where real data lie, if not below the folder of the records")
-    add("--time_limit", type=float, default=300.0, metavar="SECONDS", help="of one call; 300 if not given")
+    add("--time_limit", type=float, default=300.0, metavar="SECONDS", help="time for one call; 300 if not given")
     return made
 
 
@@ -151,6 +151,6 @@ def _check(given: argparse.Namespace) -> int:
         checking.log(verdict.sentence, "ERROR" if verdict.verdict == SKIP else "WARNING")
     checking.log("UT task completed.")
     words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "nothing was recorded"
-    print(f"\nDevice: {device_text}; held against the CPU in the same precision\nOverflows: {words}")
+    print(f"\nDevice: {device_text}; compared with the CPU in the same precision\nOverflows: {words}")
     print(f"Result: {os.path.abspath(path)}")
     return 0

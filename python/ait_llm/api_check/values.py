@@ -68,7 +68,7 @@ class Describer:
             ends = [value.start, value.stop, value.step]
             if all(each is None or isinstance(each, int) for each in ends):
                 return {"type": "slice", "value": ends}
-            return _unsupported(value, "has ends that are no integers")
+            return _unsupported(value, "has ends that are not integers")
         if value is Ellipsis:
             return {"type": "ellipsis", "value": "..."}
         if isinstance(value, _SCALARS):
@@ -76,7 +76,7 @@ class Describer:
             named = kind.__name__ if kind in _SCALARS else f"{kind.__module__}.{kind.__qualname__}"
             base = next(each for each in _SCALARS if isinstance(value, each))
             return {"type": named, "value": value if kind in _SCALARS else base(value)}
-        return _number(value) or _unsupported(value, "is no value that can be written down")
+        return _number(value) or _unsupported(value, "is not a value that can be written down")
 
     def _tensor(self, tensor: torch.Tensor) -> Entry:
         number, self._number = self._number, self._number + 1

@@ -137,7 +137,7 @@ def _readable(path: Any) -> str:
         raise TypeError(f"fusion_switch_file must be a path, not {type(path).__name__}")
     real = os.path.realpath(os.path.expanduser(path))
     if not os.path.isfile(real) or not os.access(real, os.R_OK):
-        raise FileNotFoundError(f"fusion_switch_file is no file that can be read: {os.fspath(path)}")
+        raise FileNotFoundError(f"fusion_switch_file is not a file that can be read: {os.fspath(path)}")
     return real
 
 
@@ -166,7 +166,7 @@ def _check_safe(folder: str) -> None:
         existing = os.path.dirname(existing)
     status = os.stat(existing)
     if not stat.S_ISDIR(status.st_mode):
-        raise NotADirectoryError(f"{existing} is no folder")
+        raise NotADirectoryError(f"{existing} is not a folder")
     if not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
         raise PermissionError(f"{existing} cannot be read and written")
     if os.geteuid() != 0 and status.st_uid != os.geteuid():
