@@ -37,7 +37,7 @@ Result<void> check_room(int file, const std::string& where, uint64_t size) {
     const auto [end, bad] = std::from_chars(given, last, limit);
     const std::string setting = kMaxTemporaryBytes + ("=" + printable(given));
     if (bad != std::errc() || end != last)
-      return fail(error << ": " << setting << " is no number of bytes");
+      return fail(error << ": " << setting << " is not a number of bytes");
     if (size > limit) return fail(error << ", which is more than " << setting << " allows");
     return {};
   }

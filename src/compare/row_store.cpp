@@ -423,7 +423,7 @@ Result<RowStore> RowStore::read(std::shared_ptr<const MappedFile> file) {
   const auto bytes = file->bytes();
   if (bytes.size() < kHeaderBytes || !has_text(bytes, 0, kMagic))
     return fail(Error(ErrorCode::kUnsupported, path)
-                << "is no store of rows; name a .rows file that ait llm compare wrote");
+                << "is not a store of rows; name a .rows file that ait llm compare wrote");
   if (const auto version = read_le<uint32_t>(bytes, kMagic.size()); version != kRowStoreVersion)
     return fail(Error(ErrorCode::kUnsupported, path)
                 << "holds rows of version " << version << ", this ait reads version "

@@ -197,7 +197,7 @@ Result<Record> follow_link(const Record& from) {
            << "its data is said to be in " << printable(link) << ", " << why;
   };
   if (std::any_of(link.begin(), link.end(), [](unsigned char c) { return c < ' '; }))
-    return fail(refuse("which is no path"));
+    return fail(refuse("which is not a path"));
   std::error_code failure;
   const fs::path folder = fs::canonical(fs::absolute(from.file->path()).parent_path(), failure);
   const fs::path target =

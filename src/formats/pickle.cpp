@@ -214,7 +214,8 @@ class Interpreter {
   bool pop_mark_then(Kind kind, Id& target, std::vector<Id>& values) {
     if (!pop_to_mark(values) || !has(1)) return false;
     target = stack_.back();
-    if (document_.kind(target) != kind) return corrupt("adds items to what is no container");
+    if (document_.kind(target) != kind)
+      return corrupt("adds items to a value that is not a container");
     return true;
   }
   bool is_paired(const std::vector<Id>& values) {
@@ -240,7 +241,7 @@ class Interpreter {
   bool remember(uint64_t key) {
     if (!has(1)) return false;
     // Picklers count up from 0 or 1, so a key beyond the number of values is nonsense.
-    if (key > kMaxValues) return corrupt("numbers its values wildly");
+    if (key > kMaxValues) return corrupt("numbers its values in an impossible way");
     if (memo_.size() <= key) memo_.resize(key + 1, kNoId);
     memo_[key] = stack_.back();
     return true;
@@ -263,7 +264,7 @@ class Interpreter {
     Id module = kNoId;
     if (!pop(name) || !pop(module)) return false;
     if (document_.kind(name) != Kind::kText || document_.kind(module) != Kind::kText)
-      return corrupt("has a name that is no text");
+      return corrupt("has a name that is not text");
     return push_global(document_.text(module), document_.text(name));
   }
   bool call() {
@@ -295,10 +296,10 @@ class Interpreter {
     if (document_.count(arguments) == 0) return true;
     const Id dict = stack_.back();
     const Id pairs = *document_.items(arguments).begin();
-    if (!is_sequence(pairs)) return corrupt("makes a dict of what is no list");
+    if (!is_sequence(pairs)) return corrupt("makes a dict of a value that is not a list");
     for (const Id pair : document_.items(pairs)) {
       if (!is_sequence(pair) || document_.count(pair) != 2)
-        return corrupt("has a dict item that is no pair");
+        return corrupt("has a dict item that is not a pair");
       auto item = document_.items(pair).begin();
       const Id key = *item;
       ++item;
@@ -496,7 +497,7 @@ bool Interpreter::step_on_containers(uint8_t opcode) {
       Id value = kNoId;
       if (!pop(value) || !has(1)) return false;
       if (document_.kind(stack_.back()) != Kind::kList)
-        return corrupt("adds items to what is no container");
+        return corrupt("adds items to a value that is not a container");
       return add_item(stack_.back(), value);
     }
     case kSetItem: {
@@ -504,7 +505,7 @@ bool Interpreter::step_on_containers(uint8_t opcode) {
       Id value = kNoId;
       if (!pop(value) || !pop(key) || !has(1)) return false;
       if (document_.kind(stack_.back()) != Kind::kDict)
-        return corrupt("adds items to what is no container");
+        return corrupt("adds items to a value that is not a container");
       return add_item(stack_.back(), key) && add_item(stack_.back(), value);
     }
     default:

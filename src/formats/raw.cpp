@@ -17,7 +17,7 @@ Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file,
   const size_t unit = size_bytes(layout.dtype);
   if (!layout.shape && have % unit != 0)
     return fail(Error(ErrorCode::kCorrupt, path)
-                << "its " << have << " bytes are no whole number of " << name(layout.dtype)
+                << "its " << have << " bytes are not a whole number of " << name(layout.dtype)
                 << " elements of " << unit << " bytes; check the type");
   Shape shape = layout.shape.value_or(Shape{static_cast<int64_t>(have / unit)});
   const auto elements = count_elements(shape);

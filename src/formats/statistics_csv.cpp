@@ -207,7 +207,8 @@ Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file)
                 << " lines describes a tensor; expected a type, a shape and four numbers in each");
   rename_only_output(lines);
   std::string note;
-  if (left_out > 0) note = std::to_string(left_out) + " lines are no statistics of another tensor";
+  if (left_out > 0)
+    note = std::to_string(left_out) + " lines were ignored: they do not describe a further tensor";
   return std::make_unique<Table>(std::move(file), std::move(lines), std::move(note));
 }
 

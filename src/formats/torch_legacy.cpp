@@ -43,7 +43,7 @@ class TorchLegacy : public TorchFile {
     for (const pickle::Id id : keys.items(keys.root())) {
       if (keys.kind(id) != pickle::Kind::kText)
         return fail(Error(ErrorCode::kCorrupt, path(), offset_bytes)
-                    << "a storage key is no text; the file is damaged");
+                    << "a storage key is not text; the file is damaged");
       const auto unit = units.find(keys.text(id));
       // Without a tensor that uses it nobody knows how wide its elements are.
       if (unit == units.end()) break;

@@ -46,11 +46,11 @@ Result<std::vector<int64_t>> integers(const Document& document, Id id) {
   if (document.kind(id) == Kind::kCall && document.count(id) == 1) id = *document.items(id).begin();
   if ((document.kind(id) != Kind::kTuple && document.kind(id) != Kind::kList) ||
       document.count(id) > kMaxRank)
-    return fail(corrupt("a tensor's shape or strides are no short list of numbers"));
+    return fail(corrupt("a tensor's shape or strides are not a short list of numbers"));
   std::vector<int64_t> values;
   for (const Id item : document.items(id)) {
     if (document.kind(item) != Kind::kInt)
-      return fail(corrupt("a tensor's shape or strides are no short list of numbers"));
+      return fail(corrupt("a tensor's shape or strides are not a short list of numbers"));
     values.push_back(document.integer(item));
   }
   return values;
@@ -94,7 +94,7 @@ std::string what_to_save_instead(const Global& function) {
 // Lazy conjugation and negation, as {"conj": True, "neg": True}.
 Result<void> read_metadata(const Document& document, Id id, TensorSpec& spec) {
   if (document.kind(id) == Kind::kNone) return {};
-  if (document.kind(id) != Kind::kDict) return fail(corrupt("a tensor's metadata is no dict"));
+  if (document.kind(id) != Kind::kDict) return fail(corrupt("a tensor's metadata is not a dict"));
   document.each_pair(id, [&](Id key, Id value) {
     if (document.kind(key) == Kind::kText && document.kind(value) == Kind::kBool) {
       if (document.text(key) == "conj") spec.conjugate = document.boolean(value);

@@ -251,8 +251,8 @@ Result<OwnedBytes> ZipArchive::contents(const ZipMember& member) const {
   if (member.method == kStored) {
     if (member.compressed_bytes != member.uncompressed_bytes)
       return fail(error(ErrorCode::kCorrupt)
-                  << "is stored plainly, yet is said to hold " << member.uncompressed_bytes
-                  << " bytes in " << member.compressed_bytes);
+                  << "is stored without compression, but its two sizes differ: "
+                  << member.uncompressed_bytes << " bytes in " << member.compressed_bytes);
     return OwnedBytes{file_, packed};
   }
   if (member.uncompressed_bytes / kMaxInflateRatio > member.compressed_bytes)

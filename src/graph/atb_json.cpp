@@ -20,7 +20,8 @@ std::string without_ids(const std::string& name) {
 // `model_name` takes the root's name where it is a model's; null for all other nodes.
 void read_node(JsonReader& json, Node& node, std::string* model_name, size_t level) {
   if (level > kMaxLevels)
-    return json.refuse("the nodes are nested more than " + std::to_string(kMaxLevels) + " deep");
+    return json.refuse("the nodes are nested deeper than " + std::to_string(kMaxLevels) +
+                       " levels");
   read_fields(
       json,
       {{"opName", [&] { node.name = json.name(); }},

@@ -33,7 +33,8 @@ std::vector<uint64_t> read_ids(JsonReader& json) {
 
 void read_raw_node(JsonReader& json, RawNode& node, size_t level) {
   if (level > kMaxLevels)
-    return json.refuse("the nodes are nested more than " + std::to_string(kMaxLevels) + " deep");
+    return json.refuse("the nodes are nested deeper than " + std::to_string(kMaxLevels) +
+                       " levels");
   const uint32_t seen = read_fields(
       json, {{"opName", [&] { node.name = json.name(); }},
              {"opType", [&] { node.type = json.name(); }},

@@ -202,7 +202,7 @@ class TextReader {
   Error error() const {
     const auto lines = std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(at_), '\n');
     return Error(ErrorCode::kCorrupt)
-           << "is no graph in protobuf's text form: line " << lines + 1 << " ";
+           << "is not a graph in protobuf's text form: line " << lines + 1 << " ";
   }
 
   std::string_view text_;

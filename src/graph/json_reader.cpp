@@ -72,7 +72,8 @@ bool JsonReader::enter(char bracket, std::string_view what) {
     return false;
   }
   if (++depth_ > kMaxDepth) {
-    refuse("the JSON is nested more than " + std::to_string(kMaxDepth) + " deep; no topology is");
+    refuse("the JSON is nested deeper than " + std::to_string(kMaxDepth) +
+           " levels; no topology is");
     return false;
   }
   ++at_;
@@ -169,7 +170,7 @@ void JsonReader::scan_escape(std::string* decoded) {
       at_ += 2;
       low = four_hex_digits();
     }
-    if (low < 0xdc00 || low >= 0xe000) return refuse("half a surrogate pair is no character");
+    if (low < 0xdc00 || low >= 0xe000) return refuse("half a surrogate pair is not a character");
     code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
   }
   if (decoded != nullptr && !failed()) append_utf8(*decoded, code);

@@ -155,7 +155,7 @@ def atb_bin_attacks():
         "link_with_nul",
         "a NUL in the path, which hides the rest from the system",
         atb(*half, "data=dims_too_large.bin\0/../../x", data=b""),
-        "no path",
+        "not a path",
         code="Refused",
     )
     add(

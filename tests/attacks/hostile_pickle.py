@@ -222,13 +222,13 @@ def pickles_that_break():
         "memo_index_4_gib",
         "a memo slot of number 4 294 967 280",
         whole(b"Nr\xf0\xff\xff\xff"),
-        "numbers its values wildly",
+        "numbers its values in an impossible way",
     )
     yield (
         "memo_index_in_text",
         "a memo slot of number 10^19 in text form",
         whole(b"Np" + b"1" + b"0" * 19 + b"\n"),
-        "numbers its values wildly",
+        "numbers its values in an impossible way",
     )
     yield "memo_never_set", "a memo slot that was never filled", whole(b"h\7"), "recalls a value that it never made"
     yield "memo_negative", "a memo slot of number -1", whole(b"Np-1\n"), "malformed number"
@@ -258,24 +258,24 @@ def pickles_that_break():
         whole(b"Nt"),
         "closes a group that it never opened",
     )
-    yield "append_to_none", "an item appended to None", whole(b"NNa"), "no container"
+    yield "append_to_none", "an item appended to None", whole(b"NNa"), "not a container"
     yield (
         "items_into_call",
         "items set on a tensor that is still to be rebuilt",
         whole(tensor() + b"NNs"),
-        "no container",
+        "not a container",
     )
     yield "key_without_value", "a dict of three halves of items", whole(b"(NNNd"), "dict key without value"
     yield (
         "ordered_dict_of_numbers",
         "an OrderedDict made of a number",
         whole(name("collections", "OrderedDict") + b"K\7\x85R"),
-        "no list",
+        "not a list",
     )
     yield "build_of_none", "attributes for None", whole(b"N}b"), "sets attributes of what has none"
     yield "protocol_255", "a protocol of the far future", whole(b"N", 255), "unknown protocol"
     yield "instruction_255", "an instruction that does not exist", whole(b"\xff"), "where an instruction is expected"
-    yield "name_of_numbers", "STACK_GLOBAL with numbers for names", whole(b"K\1K\2\x93", 4), "a name that is no text"
+    yield "name_of_numbers", "STACK_GLOBAL with numbers for names", whole(b"K\1K\2\x93", 4), "a name that is not text"
 
 
 def tensors_that_lie():
@@ -385,15 +385,18 @@ def tensors_that_lie():
     )
     yield add("shape_overflows", "2^63-1 by 2 elements", tensor(shape=(2**63 - 1, 2), strides=(0, 0)), "impossible")
     yield add(
-        "hundred_dimensions", "100 dimensions", tensor(shape=(1,) * 100, strides=(1,) * 100), "no short list of numbers"
+        "hundred_dimensions",
+        "100 dimensions",
+        tensor(shape=(1,) * 100, strides=(1,) * 100),
+        "not a short list of numbers",
     )
     yield add("more_sizes_than_strides", "two sizes and one stride", tensor(shape=(2, 2)), "impossible")
-    yield add("shape_of_text", "a shape of strings", tensor(shape=("4",)), "no short list of numbers")
+    yield add("shape_of_text", "a shape of strings", tensor(shape=("4",)), "not a short list of numbers")
     yield add(
         "size_beyond_64_bits",
         "a size of 2^64 + 4, which is 4 when cut to 64 bits",
         tensor(shape=(2**64 + 4,)),
-        "no short list of numbers",
+        "not a short list of numbers",
     )
     yield add(
         "too_few_arguments",

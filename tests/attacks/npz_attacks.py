@@ -57,7 +57,7 @@ def npz_attacks():
         "stored_tebibyte",
         "a stored member of 100 bytes that claims 1 TiB",
         zip_file([Member("a.npy", array, uncompressed=ALL_ONES, extra=zip64_extra(TEBI))]),
-        "stored plainly, yet",
+        "its two sizes differ",
     )
     add(
         "deflated_tebibyte",

@@ -38,7 +38,7 @@ def raw_attacks():
         "half_an_element",
         "a size that is no whole number of elements",
         data[:11],
-        "no whole number",
+        "not a whole number",
         "--dtype float16",
         "Corrupt",
     )

@@ -34,9 +34,13 @@ def rows_attacks():
 
     good = block(row())
     add(
-        "other_magic", "another kind of file", store(good, magic=b"ait cols"), "is no store of rows", code="Unsupported"
+        "other_magic",
+        "another kind of file",
+        store(good, magic=b"ait cols"),
+        "is not a store of rows",
+        code="Unsupported",
     )
-    add("cut_in_header", "the first 15 bytes", header()[:15], "is no store of rows", code="Unsupported")
+    add("cut_in_header", "the first 15 bytes", header()[:15], "is not a store of rows", code="Unsupported")
     add("version_1", "a version that is no longer read", store(good, version=1), "compare again", code="Unsupported")
     add("version_3", "a version that does not exist", store(good, version=3), "rows of version 3", code="Unsupported")
     add(

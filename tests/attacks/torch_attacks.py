@@ -131,12 +131,12 @@ def torch_legacy_attacks():
         legacy(good, pickle.dumps(7, 2)),
         "list of storage keys",
     )
-    add("keys_are_numbers", "numbers in the list of keys", legacy(good, [0]), "storage key is no text")
+    add("keys_are_numbers", "numbers in the list of keys", legacy(good, [0]), "storage key is not text")
     add(
         "keys_in_themselves",
         "a list of keys that holds itself",
         legacy(good, whole(b"]q\0h\0a")),
-        "storage key is no text",
+        "storage key is not text",
     )
     add(
         "storage_cut_short",

@@ -207,7 +207,7 @@ TEST_F(TemporaryFolder, GivesAsMuchAsTheEnvironmentSays) {
             "is not used for 101 temporary bytes, which is more than AIT_MAX_TEMPORARY_BYTES=100 "
             "allows");
   EXPECT_EQ(made_with("10G", 101),
-            "is not used for 101 temporary bytes: AIT_MAX_TEMPORARY_BYTES=10G is no number of "
+            "is not used for 101 temporary bytes: AIT_MAX_TEMPORARY_BYTES=10G is not a number of "
             "bytes");
 }
 

@@ -35,7 +35,7 @@ TEST_F(Raw, RefusesHalfElements) {
   const auto file = open_as("12345", DType::kFloat16);
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().code(), ErrorCode::kCorrupt);
-  EXPECT_THAT(file.error().text(), HasSubstr("5 bytes are no whole number of float16 elements"));
+  EXPECT_THAT(file.error().text(), HasSubstr("5 bytes are not a whole number of float16 elements"));
 }
 
 TEST_F(Raw, RefusesFewerBytesThanTheShapeNeeds) {

@@ -222,7 +222,7 @@ TEST(AtbParam, SaysWhatIsWrongWithDamagedText) {
   }
   const std::string deep(1000000, '[');
   const std::string nested = "{\"a\":" + deep;
-  EXPECT_THAT(mistake(AtbParam(nested)), HasSubstr("nested more than"));
+  EXPECT_THAT(mistake(AtbParam(nested)), HasSubstr("nested deeper than"));
 }
 
 }  // namespace
