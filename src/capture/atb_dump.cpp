@@ -396,7 +396,7 @@ Result<Recording> read_atb_dump(const std::string& path) {
   if (!found) return fail(found.error());
   if (found->ranks.empty())
     return fail(Error(ErrorCode::kUsage, path)
-                << "is no dump of the acceleration library: expected "
+                << "is not a dump of the acceleration library: expected "
                    "tensors/{device}_{pid}/{round}/{id}_{name}/after/outtensor0.bin in it");
   Recording recording;
   recording.root = found->root;

@@ -31,7 +31,7 @@ Result<MaskTensor> MaskTensor::of(Task& task, std::string_view name, size_t sequ
   const size_t rank = shape.size();
   const auto wrong = [&] {
     return fail(task.contradiction(std::string(name) + " of shape " + shape_text(shape) +
-                                   " is no mask of " + std::to_string(sequences) +
+                                   " is not a mask of " + std::to_string(sequences) +
                                    " sequences and " + std::to_string(heads) + " heads"));
   };
   if (rank < 2 || rank > 4) return wrong();

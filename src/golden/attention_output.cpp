@@ -20,7 +20,7 @@ Result<Heads> read_heads(Task& task) {
   const int64_t keys = given == 0 ? queries : given;
   if (queries <= 0 || keys <= 0 || queries % keys != 0)
     return fail(task.contradiction("headNum " + std::to_string(queries) +
-                                   " is no multiple of kvHeadNum " + std::to_string(given)));
+                                   " is not a multiple of kvHeadNum " + std::to_string(given)));
   return Heads{static_cast<size_t>(queries), static_cast<size_t>(keys)};
 }
 
@@ -110,8 +110,8 @@ Output AttentionOutput::finish_values(Task& task) && {
     output_.undefined = std::move(defined_);
   if (hidden_.empty()) return std::move(output_);
   task.note("the mask hides every key from " + std::to_string(hidden_.size()) +
-            " rows of a head; each may hold the softmax under the mask or the average of all "
-            "values");
+            " rows of a head; either the softmax under the mask or the average of all values is "
+            "accepted for each");
   output_.form = "softmax where the mask hides every key";
   Form averaged{"average where the mask hides every key", output_.values};
   for (const auto& [place, row] : hidden_)

@@ -265,7 +265,8 @@ Result<BlockTable> block_table(const Task& task, std::string_view name, size_t s
   const Shape& shape = task.shape(name);
   if (shape.size() != 2 || dim(shape, 0) != sequences)
     return fail(task.contradiction(std::string(name) + " of shape " + shape_text(shape) +
-                                   " is no table of " + std::to_string(sequences) + " sequences"));
+                                   " is not a table of " + std::to_string(sequences) +
+                                   " sequences"));
   return BlockTable{dim(shape, 1), std::move(*blocks)};
 }
 

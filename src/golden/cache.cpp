@@ -269,7 +269,7 @@ Result<Expected> kv_cache(Task& task) {
               static_cast<size_t>(past[2] * past[4]), static_cast<size_t>(past[4])};
   if (layout.row_elements != width)
     return fail(task.contradiction("past of shape " + shape_text(past) +
-                                   " is no cache for rows of " + std::to_string(width) +
+                                   " is not a cache for rows of " + std::to_string(width) +
                                    " elements"));
   const auto layer = indices(task, "layerId", static_cast<size_t>(past[0]));
   if (!layer) return fail(layer.error());

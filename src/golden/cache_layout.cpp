@@ -17,7 +17,7 @@ Result<CacheLayout> cache_layout(const Task& task, std::string_view name, size_t
     return CacheLayout{dim(0), dim(1), row_elements, row_elements};
   if (in_pieces) return CacheLayout{dim(0), dim(2), row_elements, dim(3)};
   return fail(task.contradiction(std::string(name) + " of shape " + shape_text(shape) +
-                                 " is no cache for rows of " + std::to_string(row_elements) +
+                                 " is not a cache for rows of " + std::to_string(row_elements) +
                                  " elements"));
 }
 

@@ -33,7 +33,7 @@ Result<Counts> read_counts(const Task& task, graph::AtbParam& param, std::string
   for (const double count : given) {
     if (!(count >= 0 && count <= static_cast<double>(kMostElements) && count == std::floor(count)))
       return fail(task.contradiction(std::string(name) + " holds " + std::to_string(count) +
-                                     ", which is no number of elements"));
+                                     ", which is not a number of elements"));
     counts.push_back(static_cast<size_t>(count));
   }
   return counts;

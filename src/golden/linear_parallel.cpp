@@ -45,7 +45,7 @@ Result<Keys> read_keys(Task& task) {
     return fail(task.no_golden("type 4, whose groups of ranks (twoDimTPInfo) are not recorded"));
   if (keys.type < ParallelType::kLinearAllReduce || keys.type > ParallelType::kPureLinear)
     return fail(task.no_golden("type " + std::to_string(static_cast<int>(keys.type)) +
-                               ", which was never held against a result of the library"));
+                               ", which has not been checked against a result of the library"));
   if (keys.has_residual && keys.type == ParallelType::kPureLinear)
     return fail(task.no_golden("type PURE_LINEAR with a residual"));
   if (keys.quant == ParallelQuantType::kPerGroup) {

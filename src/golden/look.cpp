@@ -23,7 +23,7 @@ Result<Array> read_strided(Task& task, std::string_view name, const Look& look) 
   const auto x = in_row_major_order(task.tensor(name));
   if (!x) return fail(x.error());
   if (look.shape.size() != look.strides.size())
-    return fail(task.contradiction("a look of size " + shape_text(look.shape) +
+    return fail(task.contradiction("a view of size " + shape_text(look.shape) +
                                    " has the strides " + shape_text(look.strides)));
   const auto elements = count_elements(look.shape);
   // The last element that is seen, or nothing where it is not even a number.
@@ -38,7 +38,7 @@ Result<Array> read_strided(Task& task, std::string_view name, const Look& look) 
   }
   if (!elements || (*elements > 0 && (!last || *last >= x->elements())))
     return fail(task.contradiction(
-        "a look of size " + shape_text(look.shape) + " and strides " + shape_text(look.strides) +
+        "a view of size " + shape_text(look.shape) + " and strides " + shape_text(look.strides) +
         " from " + std::to_string(look.offset) + " on leaves the " + std::to_string(x->elements()) +
         " elements of " + std::string(name)));
   return read_look(task, *x, look);

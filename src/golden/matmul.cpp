@@ -41,7 +41,7 @@ Result<Weight> read_fractal(Task& task, std::string_view name, bool turned, size
   }
   if (stored.rank() != 4)
     return fail(task.contradiction(std::string(name) + " of shape " + shape_text(stored.shape) +
-                                   " is no weight in FRACTAL_NZ"));
+                                   " is not a weight in FRACTAL_NZ"));
   if (stored.dim(-1) != width)
     return fail(task.contradiction(std::string(name) + " of shape " + shape_text(stored.shape) +
                                    " has not the " + std::to_string(width) +

@@ -53,7 +53,7 @@ Result<Expected> softmax(Task& task) {
   const auto axes = axes_of(task, "axes", task.shape("x").size());
   if (!axes) return fail(axes.error());
   if (axes->back() - axes->front() + 1 != axes->size())
-    return fail(task.no_golden("axes that are no neighbours"));
+    return fail(task.no_golden("axes that are not neighbours"));
   const Array x = task.values("x");
   if (auto room = task.make_room(x.elements(), 2); !room) return fail(room.error());
   const Middle middle = around(x.shape, axes->front(), axes->back());

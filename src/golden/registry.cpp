@@ -105,7 +105,7 @@ struct Without {
 };
 constexpr std::string_view kTraining = "it is an operation of training";
 constexpr std::string_view kNoResult =
-    "its definition was never held against a result of the library";
+    "its definition has not been checked against a result of the library";
 constexpr std::string_view kDropped =
     "the library dropped it, and the names of its parameters are not known";
 constexpr std::string_view kControl = "it steers others and has no tensors to compare";

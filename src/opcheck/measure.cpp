@@ -348,7 +348,7 @@ void measure(const golden::Output& expected, const TensorView& actual,
              changed > 0) {
     row.verdict = Verdict::kFailed;
     row.of_bound = std::numeric_limits<double>::infinity();
-    row.reasons.push_back("changed beside what it writes: " + std::to_string(changed));
+    row.reasons.push_back("changed outside of what it writes: " + std::to_string(changed));
   }
 }
 

@@ -86,7 +86,7 @@ OperationRow row_of(const std::vector<std::string_view>& cells, const Columns& c
   const std::string_view param = cell(cells, columns.param);
   if (param.size() > kMaxParamBytes) {
     row.problem = "the OpParam has " + std::to_string(param.size()) +
-                  " bytes, which are no parameters of an operation";
+                  " bytes, which are not the parameters of an operation";
     return row;
   }
   row.param = param;

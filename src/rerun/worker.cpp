@@ -64,9 +64,10 @@ class Worker {
     const auto entry =
         reinterpret_cast<decltype(&ait_rerun_plugin)>(::dlsym(library, "ait_rerun_plugin"));
     if (entry == nullptr)
-      return failed(block, "is no plug-in for -rerun: it has no function ait_rerun_plugin");
+      return failed(block, "is not a plug-in for -rerun: it has no function ait_rerun_plugin");
     const AitRerunPlugin* plugin = entry();
-    if (plugin == nullptr) return failed(block, "is no plug-in for -rerun: it gives none");
+    if (plugin == nullptr)
+      return failed(block, "is not a plug-in for -rerun: ait_rerun_plugin returns NULL");
     if (plugin->abi != AIT_RERUN_ABI)
       return failed(block, "is a plug-in of version " + std::to_string(plugin->abi) +
                                " of the interface, but ait needs " + std::to_string(AIT_RERUN_ABI) +

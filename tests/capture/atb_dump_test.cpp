@@ -232,7 +232,7 @@ TEST(AtbDump, RefusesWhatIsNone) {
   EXPECT_FALSE(is_atb_dump(folder.path().string()));
   const auto recording = read_atb_dump(folder.path().string());
   ASSERT_FALSE(recording);
-  EXPECT_THAT(recording.error().text(), HasSubstr("is no dump of the acceleration library"));
+  EXPECT_THAT(recording.error().text(), HasSubstr("is not a dump of the acceleration library"));
   write_dump(folder, "ait_dump_1/tensors/0_4711");
   write_dump(folder, "ait_dump_2/tensors/0_4711");
   const auto two = read_atb_dump(folder.path().string());

@@ -147,7 +147,7 @@ def test_the_table_of_operations_says_what_ran(ait, dump):
 
 def test_wrong_use_is_one_clear_line(ait, tmp_path):
     assert "no such folder" in error_line(ait("llm", "opcheck", "-i", "nowhere"))
-    assert "is no dump" in error_line(ait("llm", "opcheck", "-i", tmp_path))
+    assert "is not a dump" in error_line(ait("llm", "opcheck", "-i", tmp_path))
     assert "give abs, cos_sim or kl" in error_line(ait("llm", "opcheck", "-i", tmp_path, "-metric", "x"))
     assert "give ids as 24_1,2_3_5" in error_line(ait("llm", "opcheck", "-i", tmp_path, "-ids", "a"))
     assert "invalid int value" in error_line(ait("llm", "opcheck", "-i", tmp_path, "-device", "x"))

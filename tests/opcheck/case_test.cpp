@@ -133,7 +133,7 @@ TEST(Cases, AreNotFoundWhereThereIsNoDump) {
   const formats::TempFolder folder;
   EXPECT_THAT(find_cases({.folder = folder.path() / "nowhere"}).error().text(),
               HasSubstr("no such folder"));
-  EXPECT_THAT(find_cases({.folder = folder.path()}).error().text(), HasSubstr("is no dump"));
+  EXPECT_THAT(find_cases({.folder = folder.path()}).error().text(), HasSubstr("is not a dump"));
 }
 
 }  // namespace

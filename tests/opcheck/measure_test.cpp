@@ -99,7 +99,7 @@ TEST(Measure, ComparesWhatIsWrittenAndSeesChangesBesideIt) {
   EXPECT_EQ(verdict({0, 1, 2, 7, 9, 5}).verdict, Verdict::kFailed);
   const CheckRow beside = verdict({0, 9, 2, 7, 8, 9});
   EXPECT_EQ(beside.verdict, Verdict::kFailed);
-  EXPECT_THAT(beside.reasons, ElementsAre("changed beside what it writes: 2"));
+  EXPECT_THAT(beside.reasons, ElementsAre("changed outside of what it writes: 2"));
   CheckRow alone;
   measure(expected, floats({9, 9, 9, 7, 8, 9})->view(), std::nullopt, {}, alone);
   EXPECT_EQ(alone.verdict, Verdict::kPass);

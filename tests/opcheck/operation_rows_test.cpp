@@ -52,7 +52,7 @@ TEST(OperationRows, ThatMakeNoSenseSayWhyAndInWhichLine) {
       "t.csv: line 4: the OpName is not {type}_{id}_{id}…",
       "t.csv: line 6: the OutDType is empty",
       "t.csv: line 7: the OpName is not {type}_{id}_{id}…",
-      "t.csv: line 8: the OpParam has 65537 bytes, which are no parameters of an operation",
+      "t.csv: line 8: the OpParam has 65537 bytes, which are not the parameters of an operation",
       "t.csv: line 9: it names more than 256 tensors",
       ""};
   ASSERT_EQ(rows.size(), problems.size());

@@ -97,7 +97,7 @@ TEST_F(Rerun, NeedsNoInputsFromBeforeAWriteToThem) {
   const auto found = rows();
   ASSERT_TRUE(found[0].was_compared()) << found[0].reasons[0];
   // The stand-in turns every sign: the first two are right by that, the third is beside the part.
-  EXPECT_THAT(found[0].reasons.back(), EndsWith("changed beside what it writes: 1"));
+  EXPECT_THAT(found[0].reasons.back(), EndsWith("changed outside of what it writes: 1"));
 }
 
 }  // namespace

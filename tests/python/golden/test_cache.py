@@ -532,8 +532,8 @@ def test_what_cannot_be_computed_says_so():
         ),
         ("ReshapeAndCache", {}, [key, key, cache, cache, i32([1, 0])], "there are 2 slots for 3 tokens"),
         ("ReshapeAndCache", {}, [key, key, cache, cache, torch.tensor([0.0, 1, 2])], "not of whole numbers"),
-        ("ReshapeAndCache", {}, [key, key, one, cache, slots], "is no cache for rows of 16 elements"),
-        ("ReshapeAndCache", {"kvCacheCfg": 2}, [key, key, cache, cache, slots], "is no cache for rows"),
+        ("ReshapeAndCache", {}, [key, key, one, cache, slots], "is not a cache for rows of 16 elements"),
+        ("ReshapeAndCache", {"kvCacheCfg": 2}, [key, key, cache, cache, slots], "is not a cache for rows"),
         ("ReshapeAndCache", {}, [key, key, None, cache, slots], r"input 2 \(keyCache\) was not recorded"),
         (
             "ReshapeAndCache",
@@ -576,7 +576,7 @@ def test_what_cannot_be_computed_says_so():
         ("KvCache", {}, [some(3, 8), i32([2]), some(2, 1, 4, 8), i32([3]), i32([3])], "layerId has the element 2"),
         ("KvCache", {}, [some(3, 8), i32([0]), some(2, 1, 4, 8), i32([5]), i32([3])], "tokenOffset has the element 5"),
         ("KvCache", {}, [some(3, 8), i32([0]), some(2, 1, 4, 8), i32([2]), i32([3])], "3 tokens that end at row 2"),
-        ("KvCache", {}, [some(3, 8), i32([0]), some(2, 1, 4, 6), i32([3]), i32([3])], "is no cache for rows of 8"),
+        ("KvCache", {}, [some(3, 8), i32([0]), some(2, 1, 4, 6), i32([3]), i32([3])], "is not a cache for rows of 8"),
         ("KvCache", {}, [some(3, 8), i32([0]), some(2, 1, 4, 8), i32([1, 1]), i32([1, 1])], "for past of 1 sequences"),
         (
             "KvCache",

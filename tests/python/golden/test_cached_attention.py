@@ -309,7 +309,7 @@ def test_what_cannot_be_computed_says_so():
         (good, {"quantType": 2}, "quantType or mlaVHeadSize with calcType 0"),
         ([q, keys, values, bad_table, *lengths], prefix, "sequence 1 names block 99, and there are"),
         ([q, keys, values, table[:, :3], *lengths], prefix, "sequence 1 has 33 rows, and its 3 blocks have 24"),
-        ([q, keys, values, table[:1], *lengths], prefix, "no table of 2 sequences"),
+        ([q, keys, values, table[:1], *lengths], prefix, "not a table of 2 sequences"),
         ([q, keys, values, table, int32(4, 2), int32(3, 33)], prefix, "kvSeqLen of sequence 0 is 3"),
         ([q, keys[:, :, :1], values, table, *lengths], prefix, "keyCache of shape"),
         ([q, keys, values, table, *lengths], {**prefix, "scaleType": 1}, "PREFIX_ENCODER with"),

@@ -395,7 +395,7 @@ LISTS = {"recvCounts": [12, 12], "rdispls": [0, 12], "sendCounts": [12, 12], "sd
         ("AllGatherV", [[X, None, None, None, X]] * 2, {**LISTS, "recvCounts": [25, 1]}, "25 of 24"),
         ("AllGatherV", [[X, None, None, None, X]] * 2, {**LISTS, "rdispls": [0, 13]}, "ends at element 25 of 24"),
         ("AllGatherV", [[X, None, None, None, X]] * 2, {**LISTS, "rdispls": [0, 11]}, "two ranks write"),
-        ("AllGatherV", [[X, None, None, None, X]] * 2, {**LISTS, "rdispls": [0, -1]}, "no number of elements"),
+        ("AllGatherV", [[X, None, None, None, X]] * 2, {**LISTS, "rdispls": [0, -1]}, "not a number of elements"),
         ("AllGatherV", [[X, torch.tensor([3]), None, None, X]] * 2, LISTS, "sends 3 elements, but 12 are received"),
         ("ReduceScatterV", [[X, None, None, None, X]] * 2, {**LISTS, "sdispls": [13, 0]}, "ends at element 25 of 24"),
         ("ReduceScatterV", [[X, None, None, None, X[:1]]] * 2, LISTS, "does not hold 12 elements"),

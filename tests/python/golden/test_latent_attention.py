@@ -310,7 +310,7 @@ def test_what_cannot_be_computed_says_so():
         ({5: int32(9, 200)}, {}, "sequence 1 has 200 rows, and its 4 blocks have 64"),
         ({2: good[2][..., :16]}, {}, "ctKvCache of shape"),
         ({3: good[3][:3]}, {}, "and kRopeCache 3 of 16"),
-        ({4: good[4][:1]}, {}, "no table of 2 sequences"),
+        ({4: good[4][:1]}, {}, "not a table of 2 sequences"),
         ({4: good[4] - 1}, {}, "names block|named"),
         ({6: int32(1, 1, 1)}, {"calcType": 1}, "3 lengths of queries and 2 of keys"),
         ({6: int32(1, 1, 1)}, {"maskUseStatusType": 1}, "maskUseStatus has 3 elements for 2 sequences"),

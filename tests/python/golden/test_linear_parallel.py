@@ -232,8 +232,8 @@ X, W, W8 = normal(6, 32), normal(10, 32, seed=1), whole(-9, 9, 10, 32)
     [
         ([[X, W]], {"rankSize": 2}, "Cannot find data on rank 1! LinearParallelOperation needs"),
         ([[X, W]], {"type": 4}, "type 4, whose groups of ranks .* not recorded: no golden"),
-        ([[X, W]], {"type": 5}, "type 5, which was never held against a result .*: no golden"),
-        ([[X, W]], {"type": "GMM_REDUCE_SCATTER_ALLTOALLVC"}, "type 6, which was never held"),
+        ([[X, W]], {"type": 5}, "type 5, which has not been checked against a result .*: no golden"),
+        ([[X, W]], {"type": "GMM_REDUCE_SCATTER_ALLTOALLVC"}, "type 6, which has not been checked"),
         ([[X, W]], {"type": -1}, "type -1, which"),
         ([[X, W]], {"backend": "other"}, "backend other: no golden"),
         ([[X, W]], {"backend": "hccl", "quantType": 0}, "backend hccl: no golden"),

@@ -285,8 +285,8 @@ def test_what_cannot_be_computed_says_so():
         (changed(wuq=whole(-9, 9, 120, 65)), {}, "does not go with x"),
         (changed(slotMapping=torch.tensor([0, 1, 2, 3, 32], dtype=torch.int32)), {}, "slot 32 of token 4"),
         (changed(slotMapping=torch.tensor([0, 1], dtype=torch.int32)), {}, "2 slots for 5 tokens"),
-        (changed(kvCache=torch.zeros(4, 8, 1, 40, dtype=half)), {}, "is no cache for rows of 48"),
-        (changed(kvCache=torch.zeros(4, 8, 1, 32, dtype=half)), {"cacheMode": 1}, "kvCacheRope .* is no cache"),
+        (changed(kvCache=torch.zeros(4, 8, 1, 40, dtype=half)), {}, "is not a cache for rows of 48"),
+        (changed(kvCache=torch.zeros(4, 8, 1, 32, dtype=half)), {"cacheMode": 1}, "kvCacheRope .* is not a cache"),
         (changed(kvCache=torch.zeros(4, 8, 1, 32, dtype=half)), {"cacheMode": 2}, "ctkvScale has 0 elements"),
     ]:
         with pytest.raises(Exception, match=words):

@@ -388,7 +388,7 @@ def test_what_cannot_be_computed_says_so():
         ("Softmax", {"axes": []}, [x], "names no dimension"),
         ("Softmax", {"axes": [2]}, [x], "axes names the dimension 2"),
         ("Softmax", {"axes": [1, -1]}, [x], "twice"),
-        ("Softmax", {"axes": [0, 2]}, [normal(2, 3, 4)], "axes that are no neighbours"),
+        ("Softmax", {"axes": [0, 2]}, [normal(2, 3, 4)], "axes that are not neighbours"),
         ("Reduce", {"reduceType": 0, "axis": [0]}, [x], "reduceType 0"),
         ("Reduce", {"reduceType": 3}, [x], "names no dimension"),
         ("Reduce", {"reduceType": 7, "axis": [0]}, [x], "not in range"),
