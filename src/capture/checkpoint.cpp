@@ -72,8 +72,9 @@ Result<void> read_index(Capture& capture, const fs::path& index) {
   simdjson::dom::parser parser;
   simdjson::dom::object map;
   if (const auto code = parser.parse(*text)["weight_map"].get(map); code != simdjson::SUCCESS)
-    return fail(Error(ErrorCode::kCorrupt, path)
-                << "is no index of weights: it needs an object \"weight_map\" of names and files");
+    return fail(
+        Error(ErrorCode::kCorrupt, path)
+        << "is not an index of weights: it needs an object \"weight_map\" of names and files");
   for (const auto [key, value] : map) {
     std::string_view file;
     if (value.get(file) != simdjson::SUCCESS || !is_plain_name(std::string(file)))

@@ -114,7 +114,7 @@ void CompiledRunBuilder::add(size_t rank, uint64_t token, uint32_t graph, std::s
       const GraphFile& left_out = heavier ? *place->second : file;
       if (&tensor == &file.tensors.front())
         problems.push_back(Error(ErrorCode::kUsage, out.names.folder + "/" + left_out.name)
-                           << "is left out: " << printable((heavier ? file : *place->second).name)
+                           << "is not used: " << printable((heavier ? file : *place->second).name)
                            << " is of the same operation");
       if (heavier) place->second = &file;
     }

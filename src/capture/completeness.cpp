@@ -176,7 +176,8 @@ class Judge {
   void hear(const Manifest& manifest, const Recording& recording, size_t rank,
             const std::string& where) {
     if (!manifest.unreadable.empty()) {
-      add(where + " " + manifest.unreadable + ", so that nobody knows whether all was recorded");
+      add(where + " " + manifest.unreadable +
+          ", so it is not known whether everything was recorded");
       unknown_ = true;
       return;
     }
@@ -185,7 +186,7 @@ class Judge {
     if (manifest.complete == false && manifest.because.empty())
       add(where + " says that not all was recorded");
     if (is_older(manifest, times_of(recording, rank)))
-      add(where + " is older than tensors beside it, which are of another run then");
+      add(where + " is older than tensors beside it, so these are from another run");
   }
 
   void add(std::string doubt) {

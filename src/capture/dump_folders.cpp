@@ -99,7 +99,7 @@ std::vector<KnownRank> latest_of_each_device(std::vector<KnownRank> all,
       kept.push_back(std::move(each));
     } else {
       problems.push_back(Error(ErrorCode::kUsage, each.rank.path)
-                         << "is left out: " << printable(last.folder)
+                         << "is not used: " << printable(last.folder)
                          << " is a later run on the same device; name a rank's folder to choose "
                             "another");
     }

@@ -146,7 +146,7 @@ class Finder {
       if (is_new) continue;
       // In natural order: the largest world comes last.
       out_.problems.push_back(Error(ErrorCode::kUsage, inside(out_.root, place->second))
-                              << "is left out: " << printable(name)
+                              << "is not used: " << printable(name)
                               << " is the same rank; name a rank's folder to choose another");
       place->second = name;
     }
@@ -207,8 +207,8 @@ class Finder {
     }
     for (const std::string& time : replaced)
       out_.problems.push_back(Error(ErrorCode::kUsage, inside(path, time))
-                              << "is left out where a later session has the same token; dump to a "
-                                 "folder of its own next time");
+                              << "is not used for tokens that a later session has, too; use a "
+                                 "new folder for each dump");
     for (auto& [key, folder] : newest) out_.folders.push_back(std::move(folder));
   }
 

@@ -91,7 +91,7 @@ Listed list_token(const std::string& path) {
     const auto name = parse_ge_file_name(full);
     if (!name && kind == GeNameKind::kDump) {
       out.problems.push_back(Error(ErrorCode::kUsage, path + "/" + entry.name)
-                             << "is left out: expected a name such as "
+                             << "is not used: expected a name such as "
                                 "{type}.{operation}.{task}.{stream}.{time}");
       continue;
     }
@@ -152,7 +152,7 @@ class TreeReader {
     if (statistics_ > 0)
       recording_.problems.push_back(Error(ErrorCode::kUnsupported, found_.root)
                                     << "holds " << statistics_
-                                    << " files of statistics (.csv, .npz), which are left out");
+                                    << " files of statistics (.csv, .npz), which are not used");
     builder_.finish(recording_);
     return std::move(recording_);
   }

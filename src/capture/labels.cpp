@@ -95,8 +95,9 @@ void read_file(Labels& labels) {
       (label.source == "pta" ? pair.pta_path : pair.acl_path) = label.path;
       if (label.source == "acl") pair.acl_problem = problem_of(label);
     } else if (!line.empty()) {
-      labels.problems.push_back(Error(ErrorCode::kCorrupt, labels.path, offset)
-                                << "holds a line that is no label; was its process killed?");
+      labels.problems.push_back(
+          Error(ErrorCode::kCorrupt, labels.path, offset)
+          << "has a line that is not a label; its process was probably killed");
     }
     const size_t taken = std::min(line.size() + 1, rest.size());
     offset += taken;

@@ -98,7 +98,7 @@ struct Walk {
   void enter(int parent, const char* name, size_t depth) {
     if (depth > kMaxFolderDepth) {
       problems.push_back(Error(ErrorCode::kUnsupported, root + "/" + below)
-                         << "is nested deeper than any dump; it is left out");
+                         << "is nested deeper than any dump; it is not used");
       return;
     }
     const Descriptor folder(open_folder(parent, name, depth > 0 ? O_NOFOLLOW : 0, keep_times));

@@ -94,8 +94,8 @@ Result<void> each_entry(const std::string& path, std::vector<Error>& problems, V
       problems.push_back(bad_entry(path, data_id, token_id));
     else if (problems.size() == kMaxBadEntries)
       problems.push_back(Error(ErrorCode::kCorrupt, path)
-                         << "has more entries that are no pair of paths; only the first "
-                         << kMaxBadEntries << " are named");
+                         << "has more entries that are not pairs of paths; only the first "
+                         << kMaxBadEntries << " are reported");
   };
   for (const auto [data_id, tokens_value] : data_ids) {
     simdjson::dom::object tokens;

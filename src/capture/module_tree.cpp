@@ -88,7 +88,7 @@ Result<std::vector<ModuleNode>> read_module_tree(const std::string& path) {
   if (reader.nodes.empty())
     return fail(
         Error(ErrorCode::kCorrupt, path)
-        << "is no tree of modules: it needs an object with name, type and children; was the "
+        << "is not a tree of modules: it needs an object with name, type and children; was the "
            "run cut short?");
   return std::move(reader.nodes);
 }

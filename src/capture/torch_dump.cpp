@@ -254,7 +254,7 @@ Result<Recording> read_torch_dump(const std::string& path) {
   if (!found) return fail(found.error());
   if (found->ranks.empty())
     return fail(Error(ErrorCode::kUsage, path)
-                << "is no dump of a torch model: expected "
+                << "is not a dump of a torch model: expected "
                    "torch_tensors/{device}_{pid}/model_tree.json and {token}/{module}/output.pth");
   found->more_models.insert(found->more_models.begin(), std::move(found->ranks));
   std::vector<Recording> models;

@@ -130,7 +130,7 @@ TEST_F(FxTree, OfANodeThatRanTwiceTheLaterIsTaken) {
   ASSERT_EQ(all(recording).size(), 1U);
   EXPECT_THAT(recording.record(0, 0, 0).path, HasSubstr("000002.npy"));
   ASSERT_EQ(recording.problems.size(), 1U);
-  EXPECT_THAT(recording.problems[0].text(), HasSubstr("000001.npy: is left out"));
+  EXPECT_THAT(recording.problems[0].text(), HasSubstr("000001.npy: is not used"));
 }
 
 TEST_F(FxTree, OtherFoldersAreNotTakenForIt) {

@@ -188,7 +188,8 @@ TEST_F(GeTree, OfTwoSessionsTheLaterHoldsAndOfTwoDevicesEachIsARank) {
   EXPECT_EQ(recording.ranks[1].device, "3");
   EXPECT_THAT(recording.record(0, 0, 0).path, HasSubstr("20240125041118"));
   ASSERT_EQ(recording.problems.size(), 1U);
-  EXPECT_THAT(recording.problems[0].text(), HasSubstr("a later session has the same token"));
+  EXPECT_THAT(recording.problems[0].text(),
+              HasSubstr("not used for tokens that a later session has, too"));
 }
 
 TEST_F(GeTree, FusedOperationsAreMadeOfWhatTheirNamesSay) {
@@ -242,7 +243,7 @@ TEST_F(GeTree, OddFilesAreLeftOutAndDamagedOnesStayToBeReported) {
   EXPECT_THAT(names(recording), ElementsAre("Add_7", "Add_1", "Long_name"));
   std::vector<std::string> problems;
   for (const Error& problem : recording.problems) problems.push_back(problem.text());
-  EXPECT_THAT(problems, ElementsAre(HasSubstr("Add_1: is left out: expected a name such as"),
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("Add_1: is not used: expected a name such as"),
                                     HasSubstr("holds 1 files of statistics")));
 }
 
@@ -289,7 +290,7 @@ TEST_F(GeTree, OfTwoFilesOfOneOperationTheLargerIsTaken) {
   ASSERT_EQ(all(recording).size(), 1U);
   EXPECT_THAT(recording.record(0, 0, 0).path, HasSubstr("1700000000000002"));
   ASSERT_EQ(recording.problems.size(), 1U);
-  EXPECT_THAT(recording.problems[0].text(), HasSubstr("1700000000000001: is left out"));
+  EXPECT_THAT(recording.problems[0].text(), HasSubstr("1700000000000001: is not used"));
 }
 
 TEST_F(GeTree, WithoutTextsOperationsAreKnownByNameAlone) {

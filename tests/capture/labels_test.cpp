@@ -44,7 +44,7 @@ TEST(Labels, LoseOnlyTheLineThatAKilledProcessCutShort) {
   ASSERT_TRUE(all);
   EXPECT_EQ((*all)[0].pairs.size(), 1u);
   ASSERT_EQ((*all)[0].problems.size(), 1u);
-  EXPECT_THAT((*all)[0].problems[0].text(), HasSubstr("is no label"));
+  EXPECT_THAT((*all)[0].problems[0].text(), HasSubstr("is not a label"));
 }
 
 TEST(Labels, FindFilesInTheSpellingOfAnotherVersion) {

@@ -140,7 +140,7 @@ TEST(ManualMapping, NamesSomeOfManyBadEntries) {
   EXPECT_EQ(mapping.pairs.size(), 1u);
   ASSERT_EQ(mapping.problems.size(), 1001u);
   EXPECT_EQ(mapping.problems.back().message(),
-            "has more entries that are no pair of paths; only the first 1000 are named");
+            "has more entries that are not pairs of paths; only the first 1000 are reported");
 }
 
 TEST(ManualMapping, TakesMyPathForTheOnlyPair) {

@@ -306,7 +306,7 @@ TEST(TorchDump, WorksWithoutATreeAndRefusesABrokenOne) {
   folder.write("ait_dump/torch_tensors/cpu_1/model_tree.json", "{\"name\": ");
   const auto broken = read_torch_dump((folder.path() / "ait_dump").string());
   ASSERT_FALSE(broken);
-  EXPECT_THAT(broken.error().text(), HasSubstr("is no tree of modules"));
+  EXPECT_THAT(broken.error().text(), HasSubstr("is not a tree of modules"));
   std::filesystem::remove(folder.path() / "ait_dump/torch_tensors/cpu_1/model_tree.json");
   const auto without = read_torch_dump((folder.path() / "ait_dump").string());
   ASSERT_TRUE(without);

@@ -44,7 +44,7 @@ def test_a_dump_that_lacks_something_is_said_first(ait, dump, tmp_path):
     (mine / "manifest.json").write_text("{")
     lines, found = compare(ait, mine, dump)
     assert lines == [
-        "golden may lack tensors: manifest.json is not JSON, so that nobody knows whether all was recorded"
+        "golden may lack tensors: manifest.json is not JSON, so it is not known whether everything was recorded"
     ]
     assert found["golden"]["complete"] is None
 
@@ -68,7 +68,7 @@ def test_a_manifest_of_an_earlier_run_is_said_first(ait, dump):
     lines, _ = compare(ait, dump, dump)
     assert (
         lines[0]
-        == "golden may lack tensors: manifest.json is older than tensors beside it, which are of another run then"
+        == "golden may lack tensors: manifest.json is older than tensors beside it, so these are from another run"
     )
 
 

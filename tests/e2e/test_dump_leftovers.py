@@ -136,7 +136,7 @@ def test_a_shorter_run_does_not_show_rounds_of_a_longer_one(tmp_path):
     compared = subprocess.run(
         [PROGRAM, "llm", "compare", "-gp", "out", "-mp", "out"], cwd=tmp_path, capture_output=True, text=True
     )
-    assert f"is left out: 0_{pid}_1 is a later run" in compared.stderr
+    assert f"is not used: 0_{pid}_1 is a later run" in compared.stderr
 
 
 def test_two_processes_with_one_pid_in_the_same_command(tmp_path):
