@@ -101,10 +101,9 @@ class Dump {
     const auto status = record::write_file(path.c_str(), &part, 1);
     ::unlink(path.c_str());
     if (status.ok()) return;
-    outcome_.problems.push_back(fmt::format(
-        "nothing can be written to {}: {}; so no process of the command could be recorded, if one "
-        "called the probe",
-        report::visible(outcome_.dump), system_message(status.error_number)));
+    outcome_.problems.push_back(
+        fmt::format("{} cannot be written to: {}; so nothing could be recorded",
+                    report::visible(outcome_.dump), system_message(status.error_number)));
   }
 
   void predict() {

@@ -73,7 +73,7 @@ std::string why_no_tensor(const Options& options, const Ledger& counts) {
     return fmt::format("no operation was executed in the rounds -er {}; the highest was round {}",
                        rounds_text(options.rounds), counts.highest_round);
   if (counts.skipped > 0)
-    return fmt::format("{} came, and {}{}{} left all of them out",
+    return fmt::format("{} came, and all of them were left out by {}{}{}",
                        count_text(counts.skipped, "tensor"),
                        options.device ? fmt::format("-device {}", *options.device) : "",
                        options.device && options.part != 2 ? " and " : "",
@@ -101,7 +101,7 @@ std::string why_no_torch_tensor(const Options& options, const Ledger& counts) {
            "each rank in msit_fx_dump says more";
   if (!options.operation_name.empty())
     return fmt::format(
-        "-opname {} is the beginning of no module's class; model_tree.json shows the classes",
+        "no module's class begins with {} (-opname); model_tree.json lists the classes",
         report::visible(options.operation_name));
   if (options.device) return fmt::format("no model was on -device {}", *options.device);
   return "models were called, but no tensor of theirs could be recorded; the manifest.json of each "
@@ -123,8 +123,8 @@ std::string why_nobody_called_torch(const Options& options, const RecordingEnd& 
   return out +
          (fx ? ": does it run Python and call torch.compile? Python"
              : ": does it run Python and import torch? Python") +
-         " started with -I, -E or -S does not look at "
-         "the recorder, and one that cannot import ait_llm has said so above";
+         " started with -I, -E or -S ignores the recorder; a Python that cannot import ait_llm has "
+         "printed a message above";
 }
 
 std::string lost_text(const RecordedProcess& process) {
@@ -140,13 +140,13 @@ void judge_process(const RecordedProcess& process, Outcome& outcome) {
   const std::string lost = outcome.options.dry_run ? "" : lost_text(process);
   if (!process.uncounted.empty())
     problems.push_back(
-        fmt::format("the files of process {} cannot be counted, so that nobody knows "
+        fmt::format("the files of process {} cannot be counted, so it is not known "
                     "whether all are there: {}",
                     process.name, report::visible(process.uncounted)));
   if (process.no_ledger != 0) {
     problems.push_back(fmt::format(
-        "process {} called the probe and could not keep its counts ({}), so that nobody "
-        "knows what it was to record",
+        "process {} called the probe and could not keep its counts ({}), so it is not known "
+        "what it should have recorded",
         process.name, system_message(process.no_ledger)));
     return;
   }
@@ -205,7 +205,7 @@ std::string why_nobody_called(const launch::Program& program, const RecordingEnd
     return out +
            ": libatb was not found; is ATB_HOME_PATH set (source the acceleration library's "
            "set_env.sh), and does the command use it at all?";
-  if (!atb->probe) return out + ": " + atb->path + " cannot be looked into (" + atb->problem + ")";
+  if (!atb->probe) return out + ": " + atb->path + " cannot be read (" + atb->problem + ")";
   if (!atb->probe->any())
     return out + ": " + atb->path +
            " has no probe interface, so that this version cannot be recorded";

@@ -120,7 +120,7 @@ Result<void> prepend_torch_startup(RecordingPlan& plan) {
     return fail(
         Error(ErrorCode::kNotFound)
         << "recording torch needs the Python package ait_llm, which was found neither beside "
-           "this program nor by python3; install it into the command's Python, or name a "
+           "this program nor in python3; install it into the command's Python, or name a "
            "Python that has it with AIT_PYTHON");
   const auto path = plan.environment.get("PYTHONPATH");
   plan.environment.set("PYTHONPATH", path && !path->empty() ? folder + ":" + *path : folder);

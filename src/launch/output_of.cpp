@@ -69,7 +69,7 @@ Result<std::string> output_of(const std::vector<std::string>& command,
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     return fail(Error(ErrorCode::kUnreadable, command[0])
-                << "cannot be asked: " << system_message(errno));
+                << "could not be run: " << system_message(errno));
   pid_t child = 0;
   const int error = start(command, ends[1], child);
   ::close(ends[1]);

@@ -26,13 +26,13 @@ Result<void> check_probe(const std::string& path) {
                 << "the probe is not there, so that nothing can be recorded; install ait again or "
                    "run `make build`");
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return fail(Error(ErrorCode::kRefused, path)
-                << "others than its owner may change the probe, which would run with your rights; "
-                   "take that away: chmod go-w");
+    return fail(
+        Error(ErrorCode::kRefused, path)
+        << "the probe can be changed by users other than its owner, and it would run with your "
+           "rights; forbid that with chmod go-w");
   if (path.find_first_of(" \t\n:") != std::string::npos)
     return fail(Error(ErrorCode::kUnsupported, path)
-                << "the loader takes no path with a blank or a colon in it from LD_PRELOAD; "
-                   "install ait elsewhere");
+                << "LD_PRELOAD cannot hold a path with a blank or a colon; install ait elsewhere");
   return {};
 }
 

@@ -126,8 +126,8 @@ std::string obstacle_text(const Program& program) {
       return name + " is a program for another kind of machine, which cannot load this probe";
     case Obstacle::kOtherRights:
       return name +
-             " gets other rights than yours (setuid, setgid or capabilities), so that the loader "
-             "ignores the preload";
+             " runs with other rights than yours (setuid, setgid or capabilities), so the probe "
+             "cannot be loaded into it";
   }
   return {};
 }

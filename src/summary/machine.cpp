@@ -59,7 +59,7 @@ std::string atb_conclusion(const MachineFacts& facts) {
     return out;
   }
   if (!facts.atb->probe)
-    return fmt::format("The acceleration library cannot be looked into: {} {}.", facts.atb->path,
+    return fmt::format("The acceleration library cannot be read: {} {}.", facts.atb->path,
                        facts.atb->problem);
   if (!facts.atb->probe->any())
     return "The acceleration library has no probe interface: programs that use it cannot be "

@@ -83,7 +83,7 @@ def test_a_libatb_that_is_no_library_is_said_to_be_so(ait, tmp_path):
     library.write_bytes(b"\x7fELF _ZNSt7__cxx1112basic_string")
     facts = report(ait, ATB_HOME_PATH=str(tmp_path))
     assert facts["libatb"] == {"path": str(library), "probe_interface": None, "new_string_abi": None}
-    assert "cannot be looked into" in " ".join(facts["conclusions"])
+    assert "The acceleration library cannot be read" in " ".join(facts["conclusions"])
 
 
 def installed(program, prefix):

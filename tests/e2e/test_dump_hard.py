@@ -400,7 +400,7 @@ def test_a_disk_that_becomes_read_only(tmp_path):
         assert process.stderr.count("ait probe: cannot") == 1
         assert os.strerror(30) in process.stderr
         assert not any(is_tensor(path) for path in read_tree(disk / "ait_dump"))
-        assert f"nothing can be written to {disk}/ait_dump: {os.strerror(30)}" in process.stdout
+        assert f"{disk}/ait_dump cannot be written to: {os.strerror(30)}" in process.stdout
         assert "libatb" not in process.stdout
 
 
