@@ -123,7 +123,8 @@ Result<Content> extremes_of(Result<Content> content, const match::Side& side) {
   if (!content) return content;
   if (!content->tensor)
     return fail(Error(ErrorCode::kUnsupported, side.records[0].path)
-                << "holds other statistics than the other side; convert both to the same ones");
+                << "the two sides hold different kinds of statistics (min_max and stat); convert "
+                   "both to the same kind");
   auto extremes = metrics::extremes_of(content->tensor->view());
   if (!extremes) return fail(extremes.error().set_path(side.records[0].path));
   auto array = metrics::array_of(*extremes);

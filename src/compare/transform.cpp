@@ -43,7 +43,7 @@ Result<Tensor> tokens_first(const Tensor& given) {
     if (shape[i] == 1 && i + 1 < shape.size())
       shape.erase(shape.begin() + static_cast<ptrdiff_t>(i));
   if (shape.size() < 3 || shape.size() > kMostDimensions)
-    return fail(unfit(given, "has no heads to move"));
+    return fail(unfit(given, "cannot be rearranged by heads"));
   Strides strides = row_major_strides(shape);
   const size_t last = shape.size() - 1;
   std::swap(shape[last - 2], shape[last - 1]);
@@ -57,7 +57,7 @@ Result<Tensor> columns(const Tensor& given, const Transform& transform) {
   if (wide <= 0 || transform.taken <= 0 || period <= 0 || transform.first < 0 ||
       wide % period != 0 || transform.first > period - transform.taken ||
       given.elements() % static_cast<size_t>(wide) != 0)
-    return fail(unfit(given, "cannot be cut into rows of " + std::to_string(wide)));
+    return fail(unfit(given, "cannot be divided into rows of " + std::to_string(wide)));
   auto tensor = in_row_major_order(given);
   if (!tensor) return tensor;
   const auto rows = static_cast<int64_t>(given.elements()) / wide;
@@ -296,7 +296,7 @@ Result<Tensor> dequantised(std::span<const Tensor> parts) {
     shared.push_back(shared_by(part));
     const DTypeKind kind = info(part.dtype()).kind;
     if (shared.back() == 0 || kind == DTypeKind::kComplex || kind == DTypeKind::kPacked)
-      return fail(unfit(part, "is no scale or offset for " + shape_text(weight.shape())));
+      return fail(unfit(part, "is not a scale or offset for " + shape_text(weight.shape())));
     metrics::read_elements(part.view(), 0, part.elements(), numbers.emplace_back());
   }
   if (!checked_mul(weight.elements(), sizeof(float)))

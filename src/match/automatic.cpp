@@ -381,8 +381,8 @@ class Automatic {
   void note_too_many(size_t golden_values, size_t actual_values) {
     notes_.push_back("no layers were found among " + std::to_string(golden_values) +
                      " tensors of golden and " + std::to_string(actual_values) +
-                     " of my side, too many to hold each against each: a tensor was compared only "
-                     "with those that stand about where it does in the other run");
+                     " of my side, too many to compare all with all: a tensor was compared only "
+                     "with tensors at about the same place in the other run");
   }
 
   // Whether a value without a partner is a row of the report. What goes into a module is the output

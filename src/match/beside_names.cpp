@@ -64,7 +64,7 @@ class BesideNames {
       if (golden_.ranks.size() > 1 || actual_.ranks.size() > 1)
         pair.form.golden_ranks = pair.form.actual_ranks = RankUse::kEach;
       pair.form.fit = Fit::kRepeat;
-      pair.why = "by the names of modules, and no module put it out";
+      pair.why = "by the names of the modules around it, since it is no module's output";
       out.pairs.push_back(std::move(pair));
     }
   }

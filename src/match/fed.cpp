@@ -280,11 +280,11 @@ void mark_other_tokens(Feeding& feeding, bool is_mapped, Alignment& alignment) {
           "fed different tokens from token " + since + " on" +
           (fed[i].by_ids ? " (" + fed[i].first_other + ")"
                          : ", as what goes into the first layer is unrelated there; a fault of the "
-                           "embedding looks the same where inputs were not recorded");
+                           "embedding looks the same if inputs were not recorded");
       alignment.notes.push_back(
           "the runs were " + what +
           (is_mapped ? "; they are compared all the same, as --token-map says"
-                     : ": rows say who corresponds to whom, and nothing is measured"));
+                     : ": rows say which tensors correspond, and nothing is measured"));
     }
     if (!since.empty() && !is_mapped)
       steps[i]->not_comparable = "the runs were fed different tokens from token " + since + " on.";

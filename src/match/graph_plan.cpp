@@ -340,7 +340,7 @@ class Planner {
       if (i < inputs.size()) {
         pair.golden = {inputs[i]};
         pair.golden_is_mine = true;
-        pair.why = "the compiler put it in: its input is held against its output";
+        pair.why = "the compiler added it: its input is compared with its output";
       } else {
         pair.alone = "golden-path has no operation of this name.";
       }

@@ -151,8 +151,8 @@ std::vector<std::string> notes_on_idle_lines(const capture::Recording& golden,
     }
     if (is_idle && golden_occurs && actual_occurs)
       notes.push_back("the mapping file's line " + line.library + ": " + line.module +
-                      " pairs nothing: the two do not stand in the same layers, or not in equal "
-                      "numbers, or their sizes do not fit");
+                      " pairs nothing: the two types are not in the same layers, not equally "
+                      "often, or their sizes do not fit");
   }
   return notes;
 }

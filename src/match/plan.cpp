@@ -402,7 +402,7 @@ void add_note(const Alignment& alignment, bool is_golden, std::vector<std::strin
   notes.push_back(std::string(is_golden ? "golden" : "my side") + " alone has " +
                   (tokens.size() == 1 ? "token " : "tokens ") + names +
                   (tokens.size() > kNamed ? ", …" : "") +
-                  ": what was recorded there are rows without a partner");
+                  ": the tensors recorded there are rows without a partner");
 }
 
 // What becomes of the operations of both runs, whatever the round.

@@ -104,9 +104,8 @@ std::string doubt_about_ranks(const Recording& golden, const Recording& actual,
     return {};
   return "golden's rank " + golden.ranks[g].device + " is compared with my rank " +
          actual.ranks[a].device +
-         ", as it stands in the same place: if the two are different ranks of a run that is "
-         "divided "
-         "among them, they hold different shards; record the same rank of both";
+         ", as each is the first rank of its run; if the model is divided among ranks, the two "
+         "hold different shards: record the same rank of both runs";
 }
 
 void keep_to_ranks(const Recording& golden, const Recording& actual, const RankPairs& ranks,
@@ -118,7 +117,7 @@ void keep_to_ranks(const Recording& golden, const Recording& actual, const RankP
   for (const auto& [g, a] : ranks) names += (names.empty() ? "" : ", ") + golden.ranks[g].device;
   alignment.notes.push_back("both runs have " +
                             std::string(ranks.size() == 1 ? "rank " : "the ranks ") + names +
-                            ": what other ranks recorded are rows without a partner");
+                            ": the tensors of other ranks are rows without a partner");
 }
 
 }  // namespace ait::match

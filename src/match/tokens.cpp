@@ -118,7 +118,7 @@ class Aligner {
         step.token = side.recording.rounds[round];
         step.number = static_cast<int64_t>(round);
         step.alone =
-            "it belongs to a third graph, and only those for prompts and new words are paired.";
+            "it belongs to a third graph; only those for the prompt and for new tokens are paired.";
         out.alone.push_back(std::move(step));
       }
   }

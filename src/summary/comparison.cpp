@@ -109,8 +109,8 @@ std::string ComparisonSummary::layers_text(size_t columns) const {
   const size_t around = first.size() + last.size();
   const size_t room = columns == 0 ? heights.size() : columns > around + 4 ? columns - around : 4;
   const std::string title = fmt::format(
-      "Error along the layers, from a tenth of what is expected to a hundred times that; the most "
-      "is {:.2g} times, in layer {}:\n",
+      "Error along the layers, as a multiple of what is expected (0.1 to 100); the largest is "
+      "{:.2g} times, in layer {}:\n",
       worst->second, worst->first);
   return report::wrapped(title, columns) + first + report::sparkline(heights, room) + last + "\n";
 }

@@ -137,7 +137,7 @@ std::string places_text(const WeighedTensor& tensor) {
 std::string weighed_text(const WeighedTensor& tensor, bool coloured) {
   const std::string type = tensor.type.empty() ? "" : " (" + tensor.type + ")";
   std::string out = fmt::format(
-      "\nWhat was held against {}, the nearest first, in {} {} ({}):\n",
+      "\nWhat {} was compared with, the nearest first, in {} {} ({}):\n",
       report::visible(tensor.operation + "/" + tensor.tensor + type), tensor.places.size(),
       tensor.places.size() == 1 ? "place" : "places", report::visible(places_text(tensor)));
   if (tensor.partners.empty())

@@ -257,7 +257,7 @@ def test_rounds_without_a_counterpart_are_rows(ait, plain, tmp_path):
     for row in rows:
         assert row["my_data_path"] == "" and row["golden_data_path"].startswith(str(torch_run))
         assert row["cmp_fail_reason"] == f"my-path has nothing of token {row['token_id']}."
-    assert "note: golden alone has tokens 2, 3: what was recorded there are rows without a partner" in done.stdout
+    assert "note: golden alone has tokens 2, 3: the tensors recorded there are rows without a partner" in done.stdout
     shutil.rmtree(torch_run / "3")
     shutil.rmtree(torch_run / "2")
     shutil.rmtree(torch_run / "1")

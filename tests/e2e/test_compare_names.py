@@ -41,7 +41,7 @@ def test_a_forgotten_addition_is_not_blamed_on_the_norm_behind_it(ait, tmp_path)
     _, _, rows = compare(ait, tmp_path)
     first = next(row for row in rows if row["identical"] == "False")
     assert first["data_id"] == "root.layers.1.post_attention_layernorm/input_0"
-    assert first["pairing_reason"] == "by the names of modules, and no module put it out"
+    assert first["pairing_reason"] == "by the names of the modules around it, since it is no module's output"
 
 
 def test_inputs_that_a_module_put_out_are_no_rows(ait, tmp_path):

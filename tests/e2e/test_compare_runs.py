@@ -88,7 +88,7 @@ def test_one_device_of_a_run_is_compared_with_itself(ait, tmp_path):
     case = pairing_runs.TwinCase(random.Random(0), tmp_path, ranks=2, steps=1)
     pairing_runs.keep(case.mine, ranks={1})
     done, rows = case.compare(ait)
-    assert "both runs have rank 1: what other ranks recorded are rows without a partner" in done.stdout
+    assert "both runs have rank 1: the tensors of other ranks are rows without a partner" in done.stdout
     assert "Fault:" not in done.stdout
     lone = [row for row in rows if not row["my_data_path"]]
     assert lone and {row["cmp_fail_reason"] for row in lone} == {"my-path has no rank 0."}
@@ -101,7 +101,7 @@ def test_other_devices_of_a_divided_run_are_doubted(ait, tmp_path):
     pairing_runs.keep(case.golden, ranks={0})
     pairing_runs.keep(case.mine, ranks={1})
     done, _ = case.compare(ait)
-    assert "note: golden's rank 0 is compared with my rank 1, as it stands in the same place: " in done.stdout
+    assert "note: golden's rank 0 is compared with my rank 1, as each is the first rank of its run; " in done.stdout
 
 
 def test_rounds_that_have_nothing_in_common_are_not_paired(ait, tmp_path):
@@ -184,8 +184,8 @@ def test_why_says_what_was_weighed(ait, plain, tmp_path):
     assert list(tmp_path.iterdir()) == []  # no report
     assert f"token 0, {name}/outtensor0\n  golden   root.model.layers.0.self_attn.k_proj/output" in done.stdout
     assert "certain: the data agree" in done.stdout
-    table = done.stdout.split("What was held against")[1]
-    assert f" {name}/outtensor0 (LinearOperation), the nearest first, in 2 places" in table
+    title = f"What {name}/outtensor0 (LinearOperation) was compared with, the nearest first, in 2 places"
+    table = done.stdout.split(title)[1]
     assert "root.model.layers.0.self_attn.k_proj/output" in table.splitlines()[2]
     assert "root.model.layers.0.self_attn.v_proj/output" in table  # which is as wide
     document = json.loads(ait(*both, "--why", name, "--json").stdout)
@@ -201,7 +201,7 @@ def test_why_takes_operations_of_either_side(ait, plain):
     both = ("llm", "compare", "-gp", plain.golden, "-mp", plain.mine)
     done = ait(*both, "--why", "root.model.layers.1.mlp.up_proj")
     assert "my side  3_Prefill_layer/" in done.stdout
-    assert "What was held against root.model.layers.1.mlp.up_proj/output (Linear)" in done.stdout
+    assert "What root.model.layers.1.mlp.up_proj/output (Linear) was compared with" in done.stdout
     line = error_line(ait(*both, "--why", "root.model.layers.1.mlp.up_pro"))
     assert "did you mean root.model.layers.1.mlp.up_proj?" in line
     assert "leave out --output" in error_line(ait(*both, "--why", "x", "-o", "out"))

@@ -105,7 +105,7 @@ TEST_F(Dumps, OfManyTensorsWithoutLayersArePairedNearTheirPlace) {
   EXPECT_EQ(right, static_cast<size_t>(kGolden - 1));  // all but what the last one stands for
   ASSERT_EQ(found->notes.size(), 1u);
   EXPECT_THAT(found->notes[0], HasSubstr("no layers were found among 600 tensors of golden and "
-                                         "1000 of my side, too many to hold each against each"));
+                                         "1000 of my side, too many to compare all with all"));
 }
 
 TEST_F(Dumps, ArePairedByDataWhateverTheirNames) {

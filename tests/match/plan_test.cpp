@@ -245,9 +245,10 @@ TEST(Plan, RoundsWithoutACounterpartComeAfterThePairsOfTheirCall) {
   EXPECT_THAT(texts(found), ElementsAre("0 0:0:0_A=0:0:0_X", "1 0:1:0_A=-"));
   EXPECT_EQ(found.pairs.at(1).alone, "my side has no such token.");
   EXPECT_TRUE(found.pairs.at(1).unread);
-  EXPECT_THAT(found.notes, ElementsAre("tokens were counted",
-                                       "golden alone has token 1: what was recorded there are rows "
-                                       "without a partner"));
+  EXPECT_THAT(found.notes,
+              ElementsAre("tokens were counted",
+                          "golden alone has token 1: the tensors recorded there are rows "
+                          "without a partner"));
   EXPECT_EQ(found.tokens.size(), 1U);
   // What ran alone says nothing of the operation, which is paired elsewhere.
   EXPECT_EQ(found.golden.paired, 1U);

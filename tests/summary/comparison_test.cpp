@@ -141,7 +141,7 @@ ComparisonSummary of_layers() {
 
 TEST(ComparisonSummary, DrawsTheErrorAlongTheLayers) {
   const std::string text = of_layers().text(false);
-  EXPECT_THAT(text, HasSubstr("the most is 30 times, in layer 20:"));
+  EXPECT_THAT(text, HasSubstr("the largest is 30 times, in layer 20:"));
   EXPECT_THAT(text, HasSubstr("  layer 0 ▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▇▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃ 39\n"));
   EXPECT_THAT(text, HasSubstr("max_absolute_error"));
 }
