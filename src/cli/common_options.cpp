@@ -15,9 +15,9 @@ constexpr std::string_view kWideComma = "，";  // the documents' own
 void add_exec(OptionSet& set, std::string& exec) {
   set.group("Command");
   set.add_required("--exec", exec, "\"CMD\"",
-                   "the command to run, in quotes. It is split into words as a shell\n"
-                   "would, but no shell sees it: for redirection or pipes write a\n"
-                   "script and start that");
+                   "the command to run, in quotes. It is split into words like in a\n"
+                   "shell, but run without one: for redirection or pipes write a\n"
+                   "script and start the script");
 }
 
 Result<std::vector<std::string>> understand_exec(const std::string& exec) {

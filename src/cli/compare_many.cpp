@@ -69,7 +69,7 @@ Result<locate::NoiseRun> measure_noise(const CompareOptions& options) {
   if (!list) return fail(Error(list.error()).set_path(options.noise));
   if (!list->automatic)
     return fail(Error(ErrorCode::kUsage, options.noise)
-                << "--noise is for a dump of the same model as golden's; this is none");
+                << "--noise needs a dump of the same model as golden; this is not one");
   log_info("measuring noise: " + printable(list->what, kMaxPathBytes));
   locate::NoiseRun noise;
   const GracefulStop stop;

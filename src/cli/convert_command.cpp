@@ -27,7 +27,8 @@ int convert_to_statistics(const ConvertOptions& options) {
   const convert::StatisticsCounts& counts = converter.counts();
   std::string text = fmt::format("{} files converted to statistics, {} originals deleted\n",
                                  counts.converted, counts.deleted);
-  if (counts.left > 0) text += fmt::format("{} files left as they are, see above\n", counts.left);
+  if (counts.left > 0)
+    text += fmt::format("{} files were not converted; the reasons are above\n", counts.left);
   // To be stopped is how watching ends.
   const bool cut_short = stop.requested() && !options.watch;
   return print(text, cut_short ? kInterruptedStatus : kDone);
@@ -53,7 +54,8 @@ int convert_folder(const ConvertOptions& options, FileFormat format) {
   if (!counts) return report_error(counts.error());
   std::string text = fmt::format("{} files converted to {} in {}\n", counts->files, counts->written,
                                  printable(options.destination));
-  if (counts->left > 0) text += fmt::format("{} files could not be, see above\n", counts->left);
+  if (counts->left > 0)
+    text += fmt::format("{} files could not be converted; the reasons are above\n", counts->left);
   if (counts->others > 0) text += fmt::format("{} files hold no tensors\n", counts->others);
   if (stop.requested()) return print(text, kInterruptedStatus);
   return print(text, counts->files == 0 ? kCannot : kDone);

@@ -70,7 +70,7 @@ int run_demo(const DemoOptions& options) {
   const std::string page = folder + "/report.html";
   if (fs::exists(folder, error))
     return report_error(Error(ErrorCode::kUsage, folder)
-                        << "there is something already; remove it or give another folder with -o");
+                        << "this exists already; remove it or give another folder with -o");
   const auto llama = [&](const std::string& rest) {
     return fmt::format("ait-llama --model {} --tokens {} --steps 3{}", shell_word(model), kPrompt,
                        rest);

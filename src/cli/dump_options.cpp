@@ -72,7 +72,7 @@ Result<std::vector<Rounds>> parse_rounds(const std::vector<std::string>& words) 
     const char* end = element.data() + element.size();
     const auto read = std::from_chars(element.data(), end, number);
     if (read.ec == std::errc::result_out_of_range)
-      return illegal("is not a legal number, it is beyond any round");
+      return illegal("is not a legal number: no run has so many rounds");
     if (element.empty() || read.ec != std::errc() || read.ptr != end || number < 0)
       return illegal("is not a legal number");
     numbers.push_back(number);

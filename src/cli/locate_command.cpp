@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/common_options.h"
@@ -26,7 +28,8 @@ int run_locate(const LocateArguments& options) {
   const auto store = compare::RowStore::open(*name);
   if (!store) return report_error(store.error());
   if (!store->is_complete())
-    log_warning(printable(*name) + " ends early: only its whole blocks of rows are looked at");
+    log_warning(fmt::format("{} was cut short: only its first {} rows are used", printable(*name),
+                            store->size()));
   const auto in_order = are_in_order(*store);
   if (!in_order) return report_error(in_order.error());
   locate::NoiseRun noise;
@@ -51,8 +54,9 @@ int run_locate(const LocateArguments& options) {
   }
   std::string out =
       *in_order ? summary::findings_text(*findings, found.differing(), options.explain)
-                : "These rows are in no order of computation, so that each stands for "
-                  "itself; the columns verdict and verdict_reason of --extended tell more.\n";
+                : "The report does not say in which order these rows were computed, so each one is "
+                  "judged by itself; the columns verdict and verdict_reason of --extended tell "
+                  "more.\n";
   const size_t columns = stdout_columns();
   return print(report::wrapped(out, columns) + "\n" + found.text(stdout_is_colourful(), columns) +
                    "\n" + found.next_step(*findings, *name),

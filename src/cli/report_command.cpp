@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <optional>
 
@@ -53,7 +55,8 @@ Result<page::Page> page_of(const std::string& name, const std::string& noise_pat
   const auto store = compare::RowStore::open(name);
   if (!store) return fail(store.error());
   if (!store->is_complete())
-    log_warning(printable(name) + " ends early: only its whole blocks of rows are looked at");
+    log_warning(fmt::format("{} was cut short: only its first {} rows are used", printable(name),
+                            store->size()));
   const auto in_order = are_in_order(*store);
   if (!in_order) return fail(in_order.error());
   auto note = store->note();
@@ -90,9 +93,9 @@ int run_report(const ReportArguments& options) {
     return write(options, options.path, page::result_page(options.path, AIT_VERSION));
   if (result.empty()) return report_error(store.error());
   if (!options.noise.empty())
-    return report_error(Error(ErrorCode::kUsage, result)
-                        << "is no comparison of two runs, so that --noise has no effect; leave it "
-                           "out");
+    return report_error(
+        Error(ErrorCode::kUsage, result)
+        << "is not a comparison of two runs, so --noise has no effect; leave it out");
   return write(options, result, page::result_page(result, AIT_VERSION));
 }
 
@@ -102,15 +105,14 @@ class ReportCommand : public CommandOf<ReportArguments> {
     set.add_operand("REPORT", options_.path,
                     "a report of `ait llm compare` or the file of rows beside it, the csv of\n"
                     "`ait llm opcheck` or `ait api check`, the manifest.json of a dump, the\n"
-                    "result of `ait llm errcheck`, or a folder, of which the newest is taken");
+                    "result of `ait llm errcheck`, or a folder; its newest report is taken");
     set.group("Input");
     set.add_option("--noise", options_.noise, "REPORT",
                    "the report of a comparison of the same golden run with one that is\n"
                    "healthy by definition: what that is off by is noise");
     set.group("Output");
-    set.add_option(
-        "-o,--output", options_.output, "FILE",
-        "the page; beside the report, with .html in place of its extension,\nif not given");
+    set.add_option("-o,--output", options_.output, "FILE",
+                   "the page to write; beside the report, with the extension .html,\nif not given");
   }
 
   int run() override { return run_report(options_); }

@@ -149,7 +149,7 @@ Result<Statistics> Statistics::measure(const std::string& path, const std::strin
   const bool is_array = path.ends_with(kArray);
   if ((*file)->format() != (is_array ? kArrayFormat : kGeFormat))
     return fail(Error(ErrorCode::kUnsupported, path)
-                << "is left as it is: it is no " << (is_array ? "npy file" : kGeFormat));
+                << "is not converted: it is not " << (is_array ? "an npy file" : "a GE dump"));
   Statistics out;
   if (target.ends_with(capture::kStatisticsTable)) {
     auto table = table_of(**file, path, is_array);

@@ -121,9 +121,10 @@ std::string now_text() {
 Result<Page> result_page(const std::string& path, const std::string& version) {
   const auto kind = result_kind(path);
   if (!kind)
-    return fail(Error(ErrorCode::kUnsupported, path)
-                << "is no result that a page can be made of; give a report of ait llm compare, the "
-                   "csv of ait llm opcheck or ait api check, or the manifest.json of a dump");
+    return fail(
+        Error(ErrorCode::kUnsupported, path)
+        << "is not a result that a page can be made of; give a report of ait llm compare, the "
+           "csv of ait llm opcheck or ait api check, or the manifest.json of a dump");
   auto text = read_text(path, *kind == "dump" ? kMaxManifestBytes : kMaxBytes);
   if (!text) return fail(text.error());
   Page page;

@@ -148,7 +148,7 @@ class TestStatistics:
         (tmp_path / "README").write_text("not a dump")
         before = files_in(tmp_path)
         done = ait("llm", "convert", "--to-stats", tmp_path, "--delete-source")
-        assert done.returncode == 0 and "4 files left as they are" in done.stdout, done.stdout
+        assert done.returncode == 0 and "4 files were not converted" in done.stdout, done.stdout
         assert files_in(tmp_path) == before
         assert len(done.stderr.splitlines()) == 4
 

@@ -121,7 +121,7 @@ def test_noise_may_be_that_of_a_report(ait, program, demo):
     assert about(page)["noise"] == str(demo / "noise")
     process = ait("report", demo / "my/ait_dump", "--noise", demo / "noise")
     assert process.returncode == 2
-    assert "is no comparison of two runs, so that --noise has no effect" in process.stderr
+    assert "is not a comparison of two runs, so --noise has no effect" in process.stderr
 
 
 def test_two_single_tensors_have_no_page(ait, folders):
@@ -146,5 +146,5 @@ def test_what_is_no_result_is_refused(ait, tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n")
     process = ait("report", tmp_path / "x.csv")
     assert process.returncode == 2
-    assert "is no result that a page can be made of" in process.stderr
+    assert "is not a result that a page can be made of" in process.stderr
     assert ait("report", tmp_path / "gone").returncode == 2
