@@ -516,7 +516,7 @@ class TypePairing {
                      operation(problem_.actual, pair.second));
       });
       const uint32_t g = output_of(problem_.golden, holder);
-      if (is_mutual && is_free(g, a)) add(g, a, "they hold what corresponds to each other");
+      if (is_mutual && is_free(g, a)) add(g, a, "they hold tensors that correspond");
     }
   }
 

@@ -34,7 +34,7 @@ std::string passed_text(const Finding& finding) {
   if (passed.empty()) return {};
   std::string names;
   for (const std::string& name : passed) names += (names.empty() ? "" : ", ") + name;
-  return fmt::format("  or in what has no partner and went into it: {}\n", report::visible(names));
+  return fmt::format("  or in one of its inputs that has no partner: {}\n", report::visible(names));
 }
 
 std::string explain_text(const Finding& finding) {
@@ -52,7 +52,8 @@ std::string text_of(const Finding& finding, bool explain) {
   out += passed_text(finding);
   for (const locate::Cause& cause : finding.causes)
     out += fmt::format("  likely cause: {}: {}\n", cause.name, cause.text);
-  if (finding.follow > 0) out += fmt::format("  {} rows follow from it\n", finding.follow);
+  if (finding.follow > 0)
+    out += fmt::format("  {} later rows differ because of it\n", finding.follow);
   return explain ? out + explain_text(finding) : out;
 }
 
@@ -60,8 +61,7 @@ std::string text_of(const Finding& finding, bool explain) {
 
 std::string findings_text(const std::vector<Finding>& findings, size_t differing, bool explain) {
   if (findings.empty())
-    return differing == 0 ? std::string()
-                          : "No fault: every difference is what rounding makes of it.\n";
+    return differing == 0 ? std::string() : "No fault: rounding explains every difference.\n";
   std::string out;
   for (size_t i = 0; i < findings.size() && i < kShownFindings; ++i)
     out += text_of(findings[i], explain);

@@ -106,7 +106,7 @@ def plain(tmp_path_factory):
 def test_the_summary_leads_with_coverage_and_tokens(ait, plain, tmp_path):
     done = ait("llm", "compare", "-gp", plain.golden, "-mp", plain.mine, "-o", tmp_path)
     lines = done.stdout.splitlines()
-    assert lines[0] == "No fault: every difference is what rounding makes of it."
+    assert lines[0] == "No fault: rounding explains every difference."
     assert lines[2].startswith("my side: ") and "operations paired" in lines[2]
     assert any(line.startswith("golden: ") for line in lines)
     assert "layers: 2 in golden, 2 in my side" in lines

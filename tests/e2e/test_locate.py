@@ -55,7 +55,7 @@ def test_a_fault_is_named_with_its_cause(ait, runs, tmp_path):
     assert lines[0] == f"Fault: token 0, {FAULTY} (layer 1)"
     assert lines[1].startswith(f"  {FAULTY}/output: it is 3 off, ")
     assert lines[2].startswith("  likely cause: scale: ") and " 4 " in lines[2]
-    assert any(re.fullmatch(r"  \d+ rows follow from it", line) for line in lines)
+    assert any(re.fullmatch(r"  \d+ later rows differ because of it", line) for line in lines)
     (following,) = [line for line in lines if line.startswith("Next: ")]
     assert following.endswith(f"{FAULTY}/output.pth")
 
@@ -74,7 +74,7 @@ def test_json_has_all_of_a_finding(ait, runs, tmp_path):
 
 
 def test_a_healthy_run_is_not_accused(ait, runs, tmp_path):
-    assert compare(ait, runs, "healthy", tmp_path).startswith("No fault: every difference is what rounding makes")
+    assert compare(ait, runs, "healthy", tmp_path).startswith("No fault: rounding explains every difference")
     assert json.loads(compare(ait, runs, "healthy", tmp_path / "j", "--json"))["findings"] == []
 
 

@@ -132,7 +132,7 @@ export const SENTENCES: [string, string][] = [
   ["types, order and sizes fit", "类型、顺序和大小相符"],
   ["the mapping file says so, and the order fits", "映射文件如此指定，且顺序相符"],
   ["both are what the layer puts out", "都是该层的输出"],
-  ["they hold what corresponds to each other", "其内容互相对应"],
+  ["they hold tensors that correspond", "其内容互相对应"],
   ["it is the input of what corresponds to {0}", "它是 {0} 所对应者的输入"],
   ["the data agree {0:}", "数据一致{0}"],
   ["({0}) in {1} of {2} {3} looked at", "（{0}），共看 {2} 处，{1} 处如此"],

@@ -36,8 +36,8 @@ function headline(app: App): string {
 }
 
 function calm(app: App): string {
-  if (!app.about.in_order) return t("These rows are in no order of computation, so that each stands for itself: look at the worst of them below.");
-  return (app.about.counts?.summary.differing ?? 0) === 0 ? t("Nothing differs.") : t("Every difference is what rounding makes of it.");
+  if (!app.about.in_order) return t("The report does not say in which order these rows were computed, so each one is judged by itself: look at the worst of them below.");
+  return (app.about.counts?.summary.differing ?? 0) === 0 ? t("Nothing differs.") : t("Rounding explains every difference.");
 }
 
 function counts(app: App): HTMLElement {
@@ -74,8 +74,8 @@ function article(app: App, finding: Finding, facts: FindingFacts, i: number): HT
     isMeasured ? rest !== "" && h("p", {}, said(rest, 4000)) : h("p", { class: "lead" }, said(finding.reason, 4000)),
     finding.causes.length > 0 && [h("h4", {}, t("Likely causes")), h("ol", { class: "causes" }, finding.causes.map((cause) =>
       h("li", {}, h("strong", {}, name(causeName(cause.name))), ": ", said(cause.text, 1000))))],
-    finding.not_paired.length > 0 && h("p", {}, t("Or in what has no partner and went into it:"), " ", finding.not_paired.map((each) => [name(each), " "])),
-    h("p", { class: "facts" }, t("{0} rows follow from it.", counted(finding.rows_that_follow)), " ", t("Threshold:"), " ", said(finding.threshold), `, × ${number(real(facts.factor))}`),
+    finding.not_paired.length > 0 && h("p", {}, t("Or in one of its inputs that has no partner:"), " ", finding.not_paired.map((each) => [name(each), " "])),
+    h("p", { class: "facts" }, t("{0} later rows differ because of it.", counted(finding.rows_that_follow)), " ", t("Threshold:"), " ", said(finding.threshold), `, × ${number(real(facts.factor))}`),
     at && h("p", { class: "actions" }, h("a", { class: "button", href: `#/op/${facts.row}` }, t("Open the operation")), " ",
       h("a", { class: "button", href: `#/flow/${facts.row}` }, t("Show in the error flow")), " ",
       h("a", { class: "button", href: `#/graph/${facts.row}` }, t("Show in the graph"))));
