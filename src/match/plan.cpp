@@ -223,21 +223,12 @@ struct Plan {
     return out;
   }
 
-  std::optional<Integers> choice_in(bool is_golden, const Step& step, uint32_t slot) const {
-    const Recording& recording = is_golden ? *golden : *actual;
-    const auto round =
-        round_of({recording, is_golden ? golden_programs : actual_programs},
-                 is_golden ? step.golden : step.actual, recording.slots[slot].operation);
-    if (!round || !recording.has(0, *round, slot)) return std::nullopt;
-    return read_integers(recording.record(0, *round, slot));
-  }
-
   void choose_rows_of_experts(const RoutedPair& routed, const Step& step, Pair& pair) const {
-    const auto golden_choice = choice_in(true, step, routed.golden.chosen);
-    const auto actual_choice = choice_in(false, step, routed.actual.chosen);
-    if (!golden_choice || !actual_choice || golden_choice->shape.size() != 2 ||
-        actual_choice->shape.size() != 2)
-      return;
+    const auto golden_choice =
+        read_choice({*golden, golden_programs}, step.golden, routed.golden.chosen);
+    const auto actual_choice =
+        read_choice({*actual, actual_programs}, step.actual, routed.actual.chosen);
+    if (!golden_choice || !actual_choice) return;
     const RoutedRows rows =
         rows_in_common(routed, *golden_choice, *actual_choice, [&](bool is_golden, size_t count) {
           const Side& side = is_golden ? pair.golden : pair.actual;

@@ -1,7 +1,6 @@
 #include "match/routing.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <string>
 
@@ -21,46 +20,18 @@ using By = Routed::By;
 // More experts than a router gives a token to.
 constexpr int64_t kMostChoices = 64;
 
-using TokenOfExpert = std::pair<uint32_t, int64_t>;
-
-size_t choices_of(const Integers& choice) { return static_cast<size_t>(choice.shape[1]); }
-
-// The experts that some token was given to, from the first to the last.
-std::set<int64_t> experts_in(const Integers& choice) {
-  return {choice.numbers.begin(), choice.numbers.end()};
-}
-
 // Whether each token has experts of its own: no two are the same.
 bool is_choice(const Integers& found, size_t tokens, bool is_output) {
   if (found.shape.size() != 2 || static_cast<size_t>(found.shape[0]) != tokens ||
       found.shape[1] < (is_output ? 1 : 2) || found.shape[1] > kMostChoices)
     return false;
-  const size_t each = choices_of(found);
+  const size_t each = static_cast<size_t>(found.shape[1]);
   for (size_t token = 0; token < tokens; ++token) {
     const auto first = found.numbers.begin() + static_cast<ptrdiff_t>(token * each);
     const std::set<int64_t> own(first, first + static_cast<ptrdiff_t>(each));
     if (own.size() < each || *own.begin() < 0) return false;
   }
   return true;
-}
-
-// Of a module for one expert it does not matter which of the numbers it has in either run.
-std::vector<TokenOfExpert> rows_of(const RoutedSide& side, const Integers& choice) {
-  const size_t each = choices_of(choice);
-  std::vector<TokenOfExpert> all;
-  for (size_t i = 0; i < choice.numbers.size(); ++i)
-    all.emplace_back(static_cast<uint32_t>(i / each), choice.numbers[i]);
-  if (side.routed.by == By::kAll) return all;
-  int64_t expert = side.routed.number;
-  if (side.routed.by == By::kCall) {
-    const std::set<int64_t> experts = experts_in(choice);
-    if (side.routed.number >= experts.size()) return {};
-    expert = *std::next(experts.begin(), side.routed.number);
-  }
-  std::erase_if(all, [&](const TokenOfExpert& row) { return row.second != expert; });
-  if (side.routed.by == By::kExpert)
-    for (TokenOfExpert& row : all) row.second = 0;
-  return all;
 }
 
 // "root.layers.0.mlp.experts.2.w1" in the layer "root.layers.0": the last number after it, and all
@@ -106,43 +77,12 @@ void each_slot(const Recording& recording, const Segment& segment, const Visit& 
 
 }  // namespace
 
-RoutedRows rows_in_common(const RoutedPair& pair, const Integers& golden, const Integers& actual,
-                          const ReadRowsOf& read) {
-  const std::vector<TokenOfExpert> goldens = rows_of(pair.golden, golden);
-  const std::vector<TokenOfExpert> actuals = rows_of(pair.actual, actual);
-  RoutedRows out;
-  if (goldens == actuals && !pair.is_rearranged) return out;
-  std::map<TokenOfExpert, uint32_t> place;
-  for (uint32_t i = 0; i < actuals.size(); ++i) place.emplace(actuals[i], i);
-  auto golden_rows = std::make_shared<RowChoice>();
-  auto actual_rows = std::make_shared<RowChoice>();
-  golden_rows->count = goldens.size();
-  actual_rows->count = actuals.size();
-  for (uint32_t i = 0; i < goldens.size(); ++i)
-    if (const auto found = place.find(goldens[i]); found != place.end()) {
-      golden_rows->rows.push_back(i);
-      actual_rows->rows.push_back(found->second);
-    }
-  const size_t common = golden_rows->rows.size();
-  if (common == 0)
-    out.why_none = "the routers of the two runs gave no token to the same expert here.";
-  // Those of all experts lie in an order that nobody says.
-  if (common > 0 && pair.golden.routed.by == By::kAll) {
-    const auto found = pair_rows(read(true, goldens.size()), read(false, actuals.size()));
-    if (found.size() != common)
-      out.why_none =
-          "its rows are those of experts, and nothing says which rows of the two runs are the "
-          "same.";
-    golden_rows->rows.clear();
-    actual_rows->rows.clear();
-    for (const auto& [golden_row, actual_row] : found) {
-      golden_rows->rows.push_back(golden_row);
-      actual_rows->rows.push_back(actual_row);
-    }
-  }
-  out.golden = std::move(golden_rows);
-  out.actual = std::move(actual_rows);
-  return out;
+std::optional<Integers> read_choice(const RunSide& side, const SideStep& step, uint32_t slot) {
+  const auto round = round_of(side, step, side.recording.slots[slot].operation);
+  if (!round || !side.recording.has(0, *round, slot)) return std::nullopt;
+  auto found = read_integers(side.recording.record(0, *round, slot));
+  if (found && found->shape.size() == 2) return found;
+  return std::nullopt;
 }
 
 Routing::Routing(const RunSide& side, size_t program, const std::vector<Round>& rounds)
@@ -164,14 +104,20 @@ Routing::Routing(const RunSide& side, size_t program, const std::vector<Round>& 
   if (may_be_mixture(all)) look_at(all);
 }
 
-// Whether it has rows that are not those of the tokens.
+// Whether it has rows that are not those of the tokens, or the choice of a router: its experts may have
+// got all tokens.
 bool Routing::may_be_mixture(const Segment& segment) const {
   bool found = false;
   for (const Round& round : rounds_)
     each_slot(side_.recording, segment, [&](uint32_t slot) {
       if (found || round.tokens.count == 0) return;
       const auto shape = shape_in(side_, round.step, slot);
-      found = shape && shape->size() == 2 && static_cast<size_t>((*shape)[0]) != round.tokens.count;
+      if (!shape || shape->size() != 2) return;
+      found = static_cast<size_t>((*shape)[0]) != round.tokens.count;
+      if (found || (*shape)[1] > kMostChoices) return;
+      const auto choice = read_choice(side_, round.step, slot);
+      const bool is_output = side_.recording.slots[slot].direction == Direction::kOutput;
+      found = choice && is_choice(*choice, round.tokens.count, is_output);
     });
   return found;
 }
@@ -221,7 +167,7 @@ void Routing::look_at(const Segment& segment) {
       bool is_routed = false;
       bool is_proven = chosen.has_value();
       std::set<uint32_t> numbers;
-      std::vector<std::map<uint32_t, size_t>> counts(rounds_.size());  // of rows, by call
+      std::vector<std::map<uint32_t, size_t>> counts(rounds_.size());  // of rows, by number
       for (const auto& [slot, routed] : family) {
         numbers.insert(routed.number);
         for (size_t i = 0; i < rounds_.size(); ++i) {
@@ -229,17 +175,19 @@ void Routing::look_at(const Segment& segment) {
           if (found == rows.end()) continue;
           is_routed |= found->second != rounds_[i].tokens.count;
           is_routed |= by != By::kAll && choices[i];  // each may have got all tokens
-          if (by == By::kCall && choices[i]) counts[i][routed.number] = found->second;
-          if (choices[i])
-            is_proven &= found->second == rows_of({*chosen, routed}, *choices[i]).size();
+          if (found->second > 0) counts[i][routed.number] = found->second;
+          if (choices[i]) is_proven &= found->second == count_rows(routed, *choices[i]);
         }
       }
+      // The only layer has a number, too, and the rows of an expert that got all tokens.
+      is_proven &= by != By::kExpert || numbers.size() > 1;
       // What is numbered may be layers, and what has other rows a cache.
       const bool may_be =
           by == By::kCall || is_proven || (by == By::kExpert && !chosen && numbers.size() > 1);
       if (!is_routed || !may_be) continue;
       calls_are_proven_ &= by != By::kCall || !chosen || is_proven;
-      calls_tell_order_ |= std::any_of(counts.begin(), counts.end(), differs_backwards);
+      for (size_t i = 0; by == By::kCall && i < rounds_.size(); ++i)
+        calls_tell_order_ |= choices[i] && differs_backwards(counts[i]);
       for (auto& [slot, routed] : family) {
         routed.layer = segment.operations.back();
         routed.is_proven = is_proven;
@@ -296,6 +244,7 @@ class RowChooser {
     }
     program_.pairs = std::move(kept);
     find_orders();
+    find_orders_of_experts();
   }
 
  private:
@@ -449,6 +398,37 @@ class RowChooser {
         routed.is_rearranged = true;
         pair.routed = std::make_shared<RoutedPair>(routed);
       }
+  }
+
+  // Rows of one expert may lie by token or by choice, which is the same for all experts of a run.
+  void find_orders_of_experts() {
+    uint8_t orders = kAnyOrders;
+    for (const PlannedPair& pair : program_.pairs) {
+      if (!is_of_one_expert(pair)) continue;
+      for (size_t round = 0; round < runs_.steps.size(); ++round) {
+        const Step& step = *runs_.steps[round];
+        const auto golden = read_choice(runs_.golden, step.golden, pair.routed->golden.chosen);
+        const auto actual = read_choice(runs_.actual, step.actual, pair.routed->actual.chosen);
+        if (!golden || !actual) continue;
+        const uint8_t told = orders_by_data(
+            *pair.routed, *golden, *actual,
+            [&](bool is_golden, size_t) { return read_rows(is_golden, pair, round); });
+        if ((orders & told) != 0) orders = static_cast<uint8_t>(orders & told);
+      }
+    }
+    // What data leave open is the same in both runs.
+    constexpr uint8_t kSameOrder = kBothByToken | kBothByChoice;
+    if ((orders & kSameOrder) != 0) orders = static_cast<uint8_t>(orders & kSameOrder);
+    for (PlannedPair& pair : program_.pairs)
+      if (is_of_one_expert(pair)) {
+        RoutedPair routed = *pair.routed;
+        routed.orders = orders;
+        pair.routed = std::make_shared<RoutedPair>(routed);
+      }
+  }
+
+  static bool is_of_one_expert(const PlannedPair& pair) {
+    return pair.routed && pair.routed->golden.routed.by != By::kAll;
   }
 
   const RoutedRuns& runs_;

@@ -1,12 +1,5 @@
-// Mixtures of experts: tensors that hold rows of the tokens which a router gave to an expert. Which
-// rows of two runs belong together follows from the experts that their routers chose, where these
-// were recorded: integers, [tokens, choices].
-//
-//     the router's choice     tensors of                     rows, as token/expert
-//     token 0: 2, 1           a module for each expert       1: 0/1 2/1    2: 0/2 1/2    3: 1/3 2/3
-//     token 1: 3, 2           one that is called for each    the same, in three calls
-//     token 2: 1, 3           one for all, by expert         0/1 2/1 0/2 1/2 1/3 2/3
-//                             one for all, by token          0/2 0/1 1/3 1/2 2/1 2/3
+// Mixtures of experts: which tensors of a run hold the rows of experts (routed_rows.h), and which of
+// two runs are of the same.
 #pragma once
 
 #include <cstdint>
@@ -17,51 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "match/pair.h"
 #include "match/program.h"
+#include "match/routed_rows.h"
 #include "match/sample.h"
 #include "match/tokens.h"
 
 namespace ait::match {
 
 struct PlannedProgram;
-
-// Whose rows a tensor holds.
-struct Routed {
-  enum class By : uint8_t {
-    kNobody,  // all tokens, once
-    kAll,     // those of all experts
-    kCall,    // those of one expert in each call
-    kExpert,  // those of the expert that the module is
-  };
-  By by = By::kNobody;
-  uint32_t number = 0;     // of the call, or of the expert
-  uint32_t layer = 0;      // its last operation
-  bool is_proven = false;  // the numbers of rows are those that the router's choice gives
-};
-
-// How the rows of one side of a pair were chosen.
-struct RoutedSide {
-  uint32_t chosen = 0;  // the slot of the router's choice
-  Routed routed;
-};
-struct RoutedPair {
-  RoutedSide golden;
-  RoutedSide actual;
-  bool is_rearranged =
-      false;  // kAll: the rows of one side stand by expert, those of the other by token
-};
-
-// Which rows of a pair are compared: those of the same token and expert. Null: all, as they lie.
-struct RoutedRows {
-  std::shared_ptr<const RowChoice> golden;
-  std::shared_ptr<const RowChoice> actual;
-  std::string why_none;  // why none can be compared; empty where some can
-};
-// So many rows of golden's tensor, or of mine; asked for where data have to tell which correspond.
-using ReadRowsOf = std::function<RowTable(bool is_golden, size_t rows)>;
-RoutedRows rows_in_common(const RoutedPair& pair, const Integers& golden, const Integers& actual,
-                          const ReadRowsOf& read);
 
 // What is routed in the layers of a program.
 class Routing {
@@ -91,6 +47,9 @@ class Routing {
   bool calls_are_proven_ = true;
   bool calls_tell_order_ = false;
 };
+
+// What the router chose in a step; nothing where it was not recorded there.
+std::optional<Integers> read_choice(const RunSide& side, const SideStep& step, uint32_t slot);
 
 struct RoutedRuns {
   const RunSide& golden;

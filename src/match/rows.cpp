@@ -324,6 +324,13 @@ bool rows_agree(const RowTable& golden, const RowTable& actual) {
          agree_as_they_lie(golden.size(), actual.size(), Likeness(golden, actual));
 }
 
+size_t count_agreeing(const RowTable& golden, const RowTable& actual,
+                      const std::vector<std::pair<uint32_t, uint32_t>>& rows) {
+  const Likeness alike(golden, actual);
+  return static_cast<size_t>(std::count_if(
+      rows.begin(), rows.end(), [&](const auto& row) { return alike(row.first, row.second); }));
+}
+
 std::vector<std::pair<uint32_t, uint32_t>> pair_rows(const RowTable& golden,
                                                      const RowTable& actual) {
   std::vector<std::pair<uint32_t, uint32_t>> out;

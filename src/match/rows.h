@@ -44,6 +44,10 @@ std::optional<RowPair> find_rows(const RowsSide& golden, const RowsSide& actual,
 // Whether most rows of two tables agree, each with the one in its place.
 bool rows_agree(const RowTable& golden, const RowTable& actual);
 
+// How many of these pairs of rows agree.
+size_t count_agreeing(const RowTable& golden, const RowTable& actual,
+                      const std::vector<std::pair<uint32_t, uint32_t>>& rows);
+
 // Rows of two tables that hold the same, in golden's order: each is nearest to the other, and much
 // nearer than any other.
 std::vector<std::pair<uint32_t, uint32_t>> pair_rows(const RowTable& golden,

@@ -77,7 +77,7 @@ def backwards_experts(self, hidden, chosen, weights):
     return out
 
 
-def make(seed, layers, form, backwards=False):
+def make(seed, layers, form, backwards=False, is_tied=False):
     import transformers
 
     torch.manual_seed(seed)
@@ -104,6 +104,8 @@ def make(seed, layers, form, backwards=False):
                 parameter.normal_(0, parameter.shape[-1] ** -0.5)
         for layer in model.model.layers:
             layer.mlp.gate.weight.normal_()  # who is chosen is clear
+            if is_tied:
+                layer.mlp.gate.weight[1] = layer.mlp.gate.weight[0] * (1 + 1e-5)
     for layer in model.model.layers:
         if form == "modules":
             layer.mlp = Mixture(layer.mlp, backwards)
@@ -161,8 +163,10 @@ class ExpertCase:
         # expert is which, and a number alone is no name, as experts may be numbered otherwise.
         self.are_alike &= not (renamed and is_other_router and layers == 1)
 
+        is_tied = fault is not None and fault[1] == "tie"
+
         def mine(fault):
-            model = Plain(make(seed, layers, forms[1], backwards))
+            model = Plain(make(seed, layers, forms[1], backwards, is_tied))
             if fault is not None:
                 self._spoil(model.net.model.layers[fault[0]].mlp, fault[1])
             names = (
@@ -171,7 +175,7 @@ class ExpertCase:
             names += "input_layernorm post_attention_layernorm embed_tokens rotary_emb"
             return rename(model, {name: f"x{name}" for name in names.split()}) if renamed else model
 
-        self._record(Plain(make(seed, layers, forms[0])), self.golden, rounds)
+        self._record(Plain(make(seed, layers, forms[0], is_tied=is_tied)), self.golden, rounds)
         self._record(mine(fault), self.mine, rounds)
         watched = Watched(clean := mine(None))
         self._run(clean, rounds)
@@ -182,6 +186,8 @@ class ExpertCase:
         with torch.no_grad():
             if what == "gate":  # other experts are chosen
                 block.gate.weight.mul_(-1)
+            elif what == "tie":  # the same are chosen in another order
+                block.gate.weight[:2] = block.gate.weight[:2].flip(0).clone()
             elif isinstance(block.experts, torch.nn.ModuleList):
                 block.experts[what].w2.weight.mul_(1.5)
             else:
@@ -238,6 +244,7 @@ class ExpertCase:
             apart = row["relative_euclidean_distance"]
             layer = self._layer_of(key[1])
             is_before = self.fault is None or (layer is not None and layer < self.fault[0])
+            is_before |= self.fault is not None and (layer, "tie") == self.fault and is_routed(key[1])
             is_before |= self.fault is not None and (layer, "gate") == self.fault and key[1].endswith("act_fn")
             if is_before and apart and float(apart) > 1e-3:
                 wrong.append((*key, apart, row["pairing_reason"], row["cmp_fail_reason"]))
@@ -258,6 +265,12 @@ def experts(draw, folder):
     fault = draw.choice([None, None, "gate", draw.randrange(EXPERTS)])
     backwards = "backwards" in how and other in ("modules", "eager")
     return ExpertCase(folder, draw, (form, other), fault=fault, renamed="renamed" in how, backwards=backwards)
+
+
+def tied_experts(draw, folder):
+    """Two experts are nearly tied, and chosen in another order by the other run: rows may lie in that order."""
+    form = draw.choice(["modules", "eager", "grouped_mm", "batched_mm"])
+    return ExpertCase(folder, draw, (form, form), fault="tie", renamed=draw.random() < 0.3)
 
 
 class MixtureLibrary(Arranged):
@@ -340,7 +353,7 @@ def experts_of_a_library(draw, folder):
     )
 
 
-KINDS = {"experts": experts, "experts of a library": experts_of_a_library}
+KINDS = {"experts": experts, "tied experts": tied_experts, "experts of a library": experts_of_a_library}
 
 
 if __name__ == "__main__":  # one case by hand: pairing_experts.py SEED FOLDER

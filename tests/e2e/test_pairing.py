@@ -36,6 +36,8 @@ ONCE_WRONG = [
     "experts/2063",
     "experts/3079",
     "experts/3098",
+    "tied experts/18",
+    "tied experts/19",
     "experts of a library/11",
     "experts of a library/2006",
 ]

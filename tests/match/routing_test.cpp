@@ -19,7 +19,9 @@ Integers choice(const std::vector<int64_t>& experts) {
   return {{static_cast<int64_t>(experts.size() / 2), 2}, experts};
 }
 
-RoutedPair pair_of(Routed golden, Routed actual) { return {{0, golden}, {0, actual}}; }
+RoutedPair pair_of(Routed golden, Routed actual, uint8_t orders = kBothByToken) {
+  return {{0, golden}, {0, actual}, orders};
+}
 
 const ReadRowsOf kNoRows = [](bool, size_t) { return RowTable{}; };
 
@@ -46,6 +48,26 @@ TEST(Routing, ComparesRowsOfTokensThatBothRoutersGaveToAnExpert) {
   EXPECT_THAT(
       rows_in_common(pair_of({By::kCall, 0}, {By::kCall, 0}), golden, actual, kNoRows).actual->rows,
       ElementsAre(0, 2));
+}
+
+// Golden's router chose expert 1 second for the first token, mine first.
+TEST(Routing, TellsByDataWhetherRowsLieByTokenOrByChoice) {
+  const auto row = [](const std::string& name) { return random_matrix(name, 1, 16).values; };
+  const Integers golden = choice({2, 1, 1, 2});
+  const Integers actual = choice({1, 2, 1, 2});
+  const RowTable by_choice = {row("1"), row("0")};
+  const RowTable by_token = {row("0"), row("1")};
+  const auto read = [&](bool is_golden, size_t) { return is_golden ? by_choice : by_token; };
+  const RoutedPair open = pair_of({By::kExpert, 1}, {By::kExpert, 1}, kAnyOrders);
+  EXPECT_EQ(orders_by_data(open, golden, actual, read), kGoldenByChoice | kBothByChoice);
+  EXPECT_EQ(orders_by_data(open, golden, actual, kNoRows), kAnyOrders);
+  const RoutedRows rows = rows_in_common(open, golden, actual, read);
+  ASSERT_TRUE(rows.golden && rows.actual);
+  EXPECT_THAT(rows.golden->rows, ElementsAre(0, 1));
+  EXPECT_THAT(rows.actual->rows, ElementsAre(1, 0));
+  EXPECT_NE(rows_in_common(open, golden, actual, kNoRows).why_none, "");
+  const RoutedPair known = pair_of({By::kExpert, 1}, {By::kExpert, 1}, kBothByChoice);
+  EXPECT_THAT(rows_in_common(known, golden, actual, kNoRows).actual->rows, ElementsAre(1, 0));
 }
 
 TEST(Routing, SaysWhereAnExpertGotNoTokenInCommon) {
