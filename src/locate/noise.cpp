@@ -7,14 +7,12 @@
 #include <limits>
 #include <unordered_set>
 
+#include "locate/inflow.h"
+
 namespace ait::locate {
 namespace {
 
 using capture::OpKind;
-
-constexpr size_t kWhole = 0;
-constexpr size_t kRow = 1;
-constexpr size_t kColumn = 2;
 
 // A value that is so many times as far off as expected is a fault. Against what the kind of an
 // operation does in general, against what it does in this model, and against what was measured.
@@ -43,17 +41,10 @@ constexpr size_t kFewestRows = 4;
 constexpr double kFewElements = 16;
 constexpr double kFewestElements = 32;  // of single columns
 
-// Two rows that have nothing to do with each other are that far from each other.
-constexpr double kOtherRow = 1.5;
+// How far what other choices make may exceed that.
 constexpr double kOtherMargin = 1.2;
 
-// The worst of many rows that are alike is that much farther off than all of them.
-constexpr double kRowOverWhole = 1.5;
-
-// The addends of a single row or column of a sum are not as large as those of all: one that is small
-// on the whole may be this part of it there.
-constexpr double kLocalShare = 0.3;
-
+// A row of a sum whose addends cancel there may be that much farther off.
 constexpr double kCancelledRow = 4;
 
 // With so many other layers the median of their gains is what the operation does.
@@ -83,10 +74,6 @@ constexpr double kLeastOfPeers = 0.7;
 constexpr double kMostNoisier = 3;
 constexpr double kMostAboveUsual = 2;
 constexpr double kAboveNoisePeers = 1.3;
-
-// The root mean square of a rounding, in units; and which part of a noise run's errors is smallest.
-constexpr double kUsualRounding = 0.42;
-constexpr size_t kLowest = 20;
 
 // What is left of the floor where both runs compute in the same way.
 constexpr double kExactFloor = 1.0 / 3;
@@ -153,41 +140,26 @@ double reduction_units(const Value& value, const std::vector<Value>& values) {
   return 1 + std::sqrt(static_cast<double>(longest)) / 8;
 }
 
-uint64_t golden_key(const compare::Row& row) {
-  std::string text;
-  for (const capture::TensorRecord& record : row.golden.records)
-    text += record.path + ":" + record.member + ";";
-  const match::Transform& t = row.golden.transform;
-  return std::hash<std::string>()(text + std::to_string(t.first) + "," + std::to_string(t.taken));
-}
-
-// Where the noise run has the same operations as mine: one tensor of golden may be held against
-// several of them.
-uint64_t own_key(uint64_t golden, const compare::Row& row) {
-  return golden ^ (std::hash<std::string>()(row.subject.name + "/" + row.subject.tensor + "@" +
-                                            row.subject.rank) *
-                   0x9e3779b97f4a7c15ULL);
-}
-
 class Model {
  public:
   Model(const std::vector<Value>& values,
         const std::vector<std::optional<NoiseRun::Measured>>& noise, Memory& memory)
-      : values_(values), noise_(noise), memory_(memory) {}
+      : values_(values),
+        noise_(noise),
+        memory_(memory),
+        mine_(measured_of(values)),
+        inputs_(values, mine_, memory.inputs),
+        noise_inputs_(values, noise, memory.noise_inputs) {}
 
   std::vector<Expected> run() {
     const size_t count = values_.size();
-    mine_.reserve(count);
-    for (const Value& value : values_) mine_.push_back(measured_of(value));
-    inputs_.resize(count);
-    noise_inputs_.resize(noise_.size());
     floors_.resize(count);
     cancelling_.assign(count, 1);
-    for (size_t i = 0; i < count; ++i) look_at_inputs(i);
+    for (size_t i = 0; i < count; ++i) look_at(i);
     find_exact();
     for (size_t i = 0; i < count; ++i) {
       const Value& value = values_[i];
-      if (value.role == 0 || !is_usable(value) || others_[i] > 0) continue;
+      if (value.role == 0 || !is_usable(value) || inputs_.others(i) > 0) continue;
       peers_[value.role].push_back(static_cast<uint32_t>(i));
       if (has_noise(i)) noise_peers_[value.role].push_back(static_cast<uint32_t>(i));
       if (has_kin(value)) kin_[kin_of(value)].push_back(static_cast<uint32_t>(i));
@@ -210,14 +182,14 @@ class Model {
  private:
   using Measured = NoiseRun::Measured;
 
-  static bool is_finite(const Value& value) { return value.is_compared && !value.is_broken; }
   // Its gain can be told.
   bool is_usable(const Value& value) const {
     return is_finite(value) && value.has_origin && !value.is_bound && !value.is_discrete &&
            !value.is_identical;
   }
   bool has_noise(size_t i) const {
-    return i < noise_.size() && noise_[i] && noise_[i]->errors[kWhole] > 0 && noise_others_[i] == 0;
+    return i < noise_.size() && noise_[i] && noise_[i]->errors[kWhole] > 0 &&
+           noise_inputs_.others(i) == 0;
   }
 
   // Operations of the same kind in a layer: norms do to errors what other norms of the model do.
@@ -226,27 +198,20 @@ class Model {
   }
   static uint64_t kin_of(const Value& value) { return static_cast<uint64_t>(value.kind); }
 
-  static Measured measured_of(const Value& value) {
-    return {value.errors, value.spread,       value.unit,
-            value.unit,   value.is_identical, value.share_differing};
+  static Inflow::Run measured_of(const std::vector<Value>& values) {
+    Inflow::Run out;
+    out.reserve(values.size());
+    for (const Value& value : values)
+      out.push_back(Measured{value.errors, value.spread, value.unit, value.unit, value.is_identical,
+                             value.share_differing});
+    return out;
   }
 
-  void look_at_inputs(size_t i) {
+  void look_at(size_t i) {
     const Value& value = values_[i];
     double unit = std::max(value.unit, value.passed_unit);
     for (const uint32_t at : value.sources) unit = std::max(unit, values_[at].unit);
     floors_[i] = model_of(value).floor * unit * reduction_units(value, values_);
-    const auto mine = [&](uint32_t at) { return &mine_[at]; };
-    is_sorted_.push_back(is_sorted(value));
-    others_.push_back(share_of_others(value, mine));
-    inputs_[i] = inputs_of(value, mine);
-    if (value.reads_cache) add_cache(memory_.inputs[value.id], inputs_[i]);
-    if (i < noise_.size()) {
-      const auto noise = [&](uint32_t at) { return noise_[at] ? &*noise_[at] : nullptr; };
-      noise_inputs_[i] = inputs_of(value, noise);
-      noise_others_.push_back(share_of_others(value, noise));
-      if (value.reads_cache) add_cache(memory_.noise_inputs[value.id], noise_inputs_[i]);
-    }
     if (value.kind == OpKind::kLinear && value.sources.size() == 1) {
       const double input_size = values_[value.sources[0]].size;
       if (value.size > 0 && input_size > 0) {
@@ -255,71 +220,6 @@ class Model {
         cancelling_[i] = most / (value.size / input_size);
       }
     }
-  }
-
-  // What a cache holds is off by what went into it at the tokens before.
-  static void add_cache(Errors& known, Errors& inputs) {
-    for (size_t k = 0; k < kMeasures; ++k) known[k] = inputs[k] = std::max(known[k], inputs[k]);
-  }
-
-  // The errors of what went into a value, in one of the runs.
-  template <typename Of>
-  Errors inputs_of(const Value& value, Of of) const {
-    if (is_plain_sum(value)) return inputs_of_sum(value, of);
-    Errors inputs{};
-    for (const uint32_t at : value.sources) {
-      const Value& source = values_[at];
-      const Measured* const its = of(at);
-      if (its == nullptr || source.is_broken || source.is_discrete) continue;
-      // A table of angles takes no more of what it is given than its type.
-      if (value.kind == OpKind::kOther &&
-          source.rows * source.columns != value.rows * value.columns)
-        continue;
-      // Rows that were sorted by choices are not those of what is put together from them.
-      if (is_sorted_[at] && value.rows != source.rows) continue;
-      // The rows of what holds some of them may be padding, which nobody minds.
-      if (source.has_padding && !value.has_padding && value.rows != source.rows)
-        inputs[kWhole] = std::max(inputs[kWhole], kOtherRow);
-      // Some of the rows may be those that are farthest off.
-      const bool takes_some = value.rows < source.rows;
-      inputs[kWhole] = std::max({inputs[kWhole], its->spread, takes_some ? its->errors[kRow] : 0});
-      inputs[kRow] = std::max({inputs[kRow], its->errors[kRow], kRowOverWhole * its->spread});
-      const double rows =
-          takes_some ? static_cast<double>(source.rows) / static_cast<double>(value.rows) : 1;
-      inputs[kColumn] = std::max(inputs[kColumn], its->errors[kColumn] * std::sqrt(rows));
-    }
-    return inputs;
-  }
-
-  // A dropout of two values was given their sum.
-  static bool is_sum(const Value& value) {
-    return (value.kind == OpKind::kAdd || value.kind == OpKind::kMove) && value.sources.size() > 1;
-  }
-
-  // A sum whose addends are all known is off by what these are, each as large as it is.
-  bool is_plain_sum(const Value& value) const {
-    return is_sum(value) && value.size > 0 &&
-           std::all_of(value.sources.begin(), value.sources.end(), [&](uint32_t at) {
-             const Value& source = values_[at];
-             return is_finite(source) && !source.is_discrete && source.size > 0 &&
-                    source.rows * source.columns == value.rows * value.columns;
-           });
-  }
-
-  template <typename Of>
-  Errors inputs_of_sum(const Value& value, Of of) const {
-    Errors inputs{};
-    Errors most{};
-    for (const uint32_t at : value.sources)
-      if (const Measured* const its = of(at); its != nullptr)
-        for (size_t k = 0; k < kMeasures; ++k) {
-          inputs[k] = std::hypot(inputs[k], its->errors[k] * values_[at].size / value.size);
-          most[k] = std::max(most[k], its->errors[k]);
-        }
-    inputs[kRow] =
-        std::max({inputs[kRow], kRowOverWhole * inputs[kWhole], kLocalShare * most[kRow]});
-    inputs[kColumn] = std::max(inputs[kColumn], kLocalShare * most[kColumn]);
-    return inputs;
   }
 
   // Where the same operation of another layer gave identical results from identical inputs, both
@@ -341,36 +241,6 @@ class Model {
     return !value.sources.empty() &&
            std::all_of(value.sources.begin(), value.sources.end(),
                        [&](uint32_t source) { return values_[source].is_identical; });
-  }
-
-  // What a module made of several parts returns has a row for each choice again.
-  static bool puts_together(const Value& value, const Value& choices) {
-    return value.is_leaf && value.kind == OpKind::kUnknown && value.rows == choices.rows;
-  }
-
-  // Which share of a value's rows are others, since another choice was made for them: all of them
-  // where its rows are those of one choice.
-  template <typename Of>
-  double share_of_others(const Value& value, Of of) const {
-    double share = 0;
-    for (const uint32_t at : value.sources) {
-      const Measured* const its = of(at);
-      if (its == nullptr || !values_[at].is_discrete || its->is_identical) continue;
-      share = std::max(share, puts_together(value, values_[at]) ? its->share_differing : 1);
-    }
-    return share;
-  }
-
-  // Whether its rows are sorted by choices that differ.
-  bool is_sorted(const Value& value) const {
-    bool sorted = false;
-    for (const uint32_t at : value.sources) {
-      const Value& source = values_[at];
-      if (source.is_discrete && puts_together(value, source)) return false;
-      sorted |=
-          source.is_discrete ? !source.is_identical : is_sorted_[at] && source.rows == value.rows;
-    }
-    return sorted;
   }
 
   // What the errors of inputs come to in each measure, before they are multiplied by a gain. The
@@ -416,7 +286,7 @@ class Model {
     const double strays =
         out.basis == Basis::kNoiseRun ? std::min(own.straying, 1.0) : own.straying;
     const double straying = (1 + strays / std::sqrt(elements)) * (elements < kFewElements ? 2 : 1);
-    out.is_open = inputs_[i][kWhole] > kLostInput || others_[i] == 1;
+    out.is_open = inputs_[i][kWhole] > kLostInput || inputs_.others(i) == 1;
     for (size_t k = 0; k < kMeasures; ++k)
       out.limits[k] = std::max(out.limits[k], out.errors[k] * factors[k] * straying);
     const auto rows = static_cast<double>(std::max<size_t>(value.column_rows, 1));
@@ -424,7 +294,7 @@ class Model {
     const bool is_steady = &own != &kOpen && &own != &kTable && value.kind != OpKind::kMove;
     if ((!is_steady && value.column_rows < kFewestRows) || elements < kFewestElements)
       out.limits[kColumn] = std::numeric_limits<double>::infinity();
-    if (others_[i] > 0) add_others(value, others_[i], out);
+    if (inputs_.others(i) > 0) add_others(value, inputs_.others(i), out);
     if (is_unlike(i)) out.limits.fill(std::numeric_limits<double>::infinity());
     return out;
   }
@@ -601,15 +471,12 @@ class Model {
   const std::vector<Value>& values_;
   const std::vector<std::optional<NoiseRun::Measured>>& noise_;
   Memory& memory_;
-  std::vector<Measured> mine_;
-  std::vector<Errors> inputs_;
-  std::vector<Errors> noise_inputs_;
+  Inflow::Run mine_;
+  Inflow inputs_;
+  Inflow noise_inputs_;
   std::vector<double> floors_;
   std::unordered_set<uint64_t> exact_roles_;  // both runs compute these in the same way
   std::vector<bool> is_exact_;
-  std::vector<bool> is_sorted_;  // its rows are those of choices that differ
-  std::vector<double> others_;   // the share of rows for which another choice was made
-  std::vector<double> noise_others_;
   std::vector<Errors> by_noise_;    // what the noise run makes expected
   std::vector<double> cancelling_;  // how much less than at other tokens is left of the inputs
   Places peers_;
@@ -618,42 +485,6 @@ class Model {
 };
 
 }  // namespace
-
-void NoiseRun::add(const compare::Row& row) {
-  const Value value = value_of(row, 0);
-  if (!value.is_compared || value.is_broken || row.golden.is_missing()) return;
-  const uint64_t golden = golden_key(row);
-  const Measured measured = {value.errors, value.spread,       value.unit,
-                             value.unit,   value.is_identical, value.share_differing};
-  errors_[own_key(golden, row)] = measured;
-  Measured& any = errors_[golden];
-  any.type_unit = any.unit = std::max(any.unit, value.unit);
-  any.spread = std::max(any.spread, value.spread);
-  any.is_identical &= value.is_identical;
-  any.share_differing = std::max(any.share_differing, value.share_differing);
-  for (size_t k = 0; k < kMeasures; ++k) any.errors[k] = std::max(any.errors[k], value.errors[k]);
-}
-
-// A run that was perturbed by more than its own types round is off by that everywhere.
-void NoiseRun::settle() {
-  std::vector<double> errors;
-  for (const auto& [key, measured] : errors_)
-    if (measured.errors[kWhole] > 0) errors.push_back(measured.errors[kWhole]);
-  if (errors.empty()) return;
-  const auto low = errors.begin() + static_cast<ptrdiff_t>(errors.size() / kLowest);
-  std::nth_element(errors.begin(), low, errors.end());
-  perturbed_ = *low / kUsualRounding;
-}
-
-std::optional<NoiseRun::Measured> NoiseRun::of(const compare::Row& row) const {
-  const uint64_t golden = golden_key(row);
-  auto found = errors_.find(own_key(golden, row));
-  if (found == errors_.end()) found = errors_.find(golden);
-  if (found == errors_.end()) return std::nullopt;
-  Measured out = found->second;
-  out.unit = std::max(out.unit, perturbed_);
-  return out;
-}
 
 double Expected::excess(const Errors& measured, size_t* measure) const {
   double most = 0;
