@@ -94,52 +94,50 @@ std::optional<Culprit> without_partner(const Finding& finding, const std::vector
 }
 
 // The row itself, and what computed it where it is only handed on.
-std::vector<const Numbered*> with_its_origin(size_t number, const std::vector<Numbered>& rows) {
-  const size_t first = rows.front().number;
-  if (number < first || number > rows.back().number) return {};
-  std::vector<const Numbered*> out = {&rows[number - first]};
-  for (const Numbered* at = out[0];
-       at->pair.origin.is_copy && at->pair.origin.sources.size() == 1;) {
-    if (at->number < first + at->pair.origin.sources[0]) break;
-    at -= at->pair.origin.sources[0];
-    out.push_back(at);
+std::vector<Numbered> with_its_origin(size_t number, const PairOf& pair_of) {
+  std::vector<Numbered> out;
+  for (auto pair = pair_of(number); pair; pair = pair_of(number)) {
+    out.push_back({number, std::move(*pair)});
+    const match::Origin& origin = out.back().pair.origin;
+    if (!origin.is_copy || origin.sources.size() != 1 || origin.sources[0] > number) break;
+    number -= origin.sources[0];
   }
   return out;
 }
 
-// Of an operation that computes something: the input that it was paired as; nullptr where it was not.
-const Pair* paired_as(const Numbered& sum, const std::vector<Numbered>& rows) {
+// Of an operation that computes something: the name of the input that it was paired as; empty where
+// it was not.
+std::string paired_as(const Numbered& sum, const PairOf& pair_of) {
   using capture::OpKind;
   const auto& [number, pair] = sum;
   const OpKind kind = pair.origin.kind;
   if (!pair.complete() || pair.origin.is_copy || kind == OpKind::kMove || kind == OpKind::kQuantise)
-    return nullptr;
+    return {};
   const auto same = [](const match::Side& a, const match::Side& b) {
     return a.records.size() == 1 && b.records.size() == 1 &&
            a.records[0].path == b.records[0].path && a.records[0].member == b.records[0].member;
   };
-  for (const uint32_t back : pair.origin.sources)
-    for (const Numbered* source : with_its_origin(number - back, rows))
-      if (same(source->pair.golden, pair.golden)) return &source->pair;
-  return nullptr;
+  for (const uint32_t back : pair.origin.sources) {
+    if (back > number) continue;
+    for (const Numbered& source : with_its_origin(number - back, pair_of))
+      if (same(source.pair.golden, pair.golden)) return source.pair.subject.name;
+  }
+  return {};
 }
 
 // What computes something and is the same to golden as what went into it has left something out. What
 // comes after it shows that golden has not.
-std::optional<Culprit> left_out(const Finding& finding, const std::vector<Numbered>& rows) {
+std::optional<Culprit> left_out(const Finding& finding, const PairOf& pair_of) {
   for (const size_t source : finding.sources)
-    for (const Numbered* sum : with_its_origin(source, rows)) {
-      const Pair* const addend = paired_as(*sum, rows);
-      if (addend == nullptr) continue;
-      const std::string& operation = sum->pair.subject.name;
+    for (const Numbered& sum : with_its_origin(source, pair_of)) {
+      const std::string addend = paired_as(sum, pair_of);
+      if (addend.empty()) continue;
+      const std::string& operation = sum.pair.subject.name;
       Culprit out{
-          operation,
-          fmt::format(" {} holds no more than {} put out.", operation, addend->subject.name),
-          {}};
-      out.causes.push_back(
-          {"missing-residual",
-           fmt::format("it is {} alone, and nothing was added", addend->subject.name),
-           finding.error, 0});
+          operation, fmt::format(" {} holds no more than {} put out.", operation, addend), {}};
+      out.causes.push_back({"missing-residual",
+                            fmt::format("it is {} alone, and nothing was added", addend),
+                            finding.error, 0});
       return out;
     }
   return std::nullopt;
@@ -148,12 +146,15 @@ std::optional<Culprit> left_out(const Finding& finding, const std::vector<Number
 }  // namespace
 
 std::optional<Culprit> led_astray(const Finding& finding, const PairOf& pair_of) {
-  // Between modules of torch what has no partner has no name on the other side either.
-  const std::vector<Numbered> rows = rows_of_token(finding, pair_of);
-  if (rows.empty()) return std::nullopt;
-  if (auto culprit = without_partner(finding, rows)) return culprit;
+  // Modules of torch that have no partner have none of the same name.
+  const std::vector<std::string>& passed = finding.row.origin.passed;
+  const bool is_library = std::any_of(passed.begin(), passed.end(), [](const std::string& name) {
+    return name.find('/') != std::string::npos;
+  });
+  if (is_library)
+    if (auto culprit = without_partner(finding, rows_of_token(finding, pair_of))) return culprit;
   if (finding.verdict() == compare::Verdict::kSuspicious) return std::nullopt;
-  return left_out(finding, rows);
+  return left_out(finding, pair_of);
 }
 
 }  // namespace ait::locate
