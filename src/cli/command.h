@@ -57,7 +57,7 @@ inline constexpr const char* kExitStatus =
     "  2  wrong usage, unreadable input or nothing to do; one line says why\n";
 inline constexpr const char* kExecExitStatus =
     "  that of the command, 128 + signal when it was killed\n"
-    "  2  also where ait could not start it; one line says why\n";
+    "  2  also if ait could not start the command; one line says why\n";
 
 // What the help says beside purpose and options.
 struct HelpPage {
