@@ -6,6 +6,7 @@ import dataclasses
 import math
 import pathlib
 import random
+import re
 import shutil
 import time
 
@@ -85,7 +86,8 @@ def run_case(case: str, half: str, keep: pathlib.Path | None = None) -> Outcome:
         with runs.own_folder(case.replace(":", "_"), keep) as folder:
             (_run_fault if faulty else _run_healthy)(outcome, rng, folder)
     except Exception as error:  # a case that cannot be run is a failure of its own, and the others go on
-        outcome.error = f"{type(error).__name__}: {error}"
+        text = re.sub(r"/[^\s']*/", "", str(error))  # where it was run is nobody's business
+        outcome.error = f"{type(error).__name__}: {text}"
     outcome.seconds = time.monotonic() - begin
     return outcome
 
