@@ -1,8 +1,6 @@
 #include "locate/locate.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>  // DEBUG
-#include <cstdlib>       // DEBUG
 
 #include <algorithm>
 #include <cmath>
