@@ -38,7 +38,7 @@ Registry all_commands() {
        "Large language models:",
        {"llm compare -gp golden.npy -mp actual.npy", "llm dump --exec \"bash run.sh\" -o out"}},
       {"api",
-       "Accuracy pre-check of the torch APIs of a training:",
+       "Pre-check of the torch APIs of a training:",
        {"api dump --exec \"python train.py\"",
         "api check -forward forward_info_4711.json -backward backward_info_4711.json"}},
       {"debug", "On-line comparison with labels", {"debug compare aclcmp --exec \"bash run.sh\""}},

@@ -232,7 +232,7 @@ def test_variables_that_have_no_option_are_handed_on(tmp_path, seen):
 def test_a_filter_that_matches_nothing(tmp_path):
     run = dump(tmp_path, STEPS, "-opname", "Conv")
     (reason,) = run.reasons
-    assert "-opname conv" in reason and "model_tree.json" in reason
+    assert "begins with conv (-opname)" in reason and "model_tree.json" in reason
     assert run.next == f"see which modules there are: {run.folder}/model_tree.json"
     assert "operations" not in run.process.stdout
 
