@@ -111,6 +111,26 @@ void take_in_neighbours(const Recording& recording, const std::vector<uint32_t>&
 
 }  // namespace
 
+std::vector<Series> find_layer_series(const Recording& recording,
+                                      const std::vector<uint32_t>& siblings) {
+  std::vector<Series> all = find_series(recording, siblings);
+  std::vector<uint32_t> taken;
+  for (Series& series : all) {
+    if (series.members.size() < 2) continue;
+    Series with = series;
+    take_in_neighbours(recording, siblings, with);
+    const bool is_free = std::ranges::none_of(with.members, [&](uint32_t member) {
+      return std::ranges::find(taken, member) != taken.end();
+    });
+    if (is_free) series = std::move(with);
+    taken.insert(taken.end(), series.members.begin(), series.members.end());
+  }
+  std::erase_if(all, [&](const Series& series) {
+    return series.members.size() == 1 && std::ranges::find(taken, series.members[0]) != taken.end();
+  });
+  return all;
+}
+
 Series find_layers(const Recording& recording, const std::vector<uint32_t>& tops) {
   Series best;
   const auto keep_largest = [&](const std::vector<uint32_t>& siblings) {

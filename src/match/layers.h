@@ -34,6 +34,11 @@ struct Series {
 std::vector<Series> find_series(const capture::Recording& recording,
                                 const std::vector<uint32_t>& siblings);
 
+// The same, but what stands alone beside a series and is about as large as its members is one of
+// them: the first or the last layer of some graphs is built otherwise than the rest.
+std::vector<Series> find_layer_series(const capture::Recording& recording,
+                                      const std::vector<uint32_t>& siblings);
+
 // The largest series anywhere below these top-level operations, with a neighbour that is about as
 // large as its members. It has no members where nothing
 // repeats, or where what repeats is less than half of everything: two equal blocks inside of a

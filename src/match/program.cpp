@@ -79,7 +79,7 @@ size_t ends_of_first(size_t head, size_t between, size_t tail) {
 
 // Without topologies: two series of equally many layers are two graphs.
 std::vector<Tops> graphs_by_repetition(const Recording& recording, const Tops& tops) {
-  std::vector<Series> all = find_series(recording, tops);
+  std::vector<Series> all = find_layer_series(recording, tops);
   size_t largest = 0;
   for (const Series& series : all) largest = std::max(largest, series.operations);
   // A series is a model's layers if it is about as large as the largest one.

@@ -32,6 +32,7 @@ ONCE_WRONG = [
     "zeros/867731053",
     "faulty/429962694",
     "adapted/301",
+    "odd last layer/142355440",
     "experts/2061",
     "experts/2063",
     "experts/3079",
