@@ -1,5 +1,5 @@
 # Thin entry points; each line is one call. `scripts/bootstrap` is the only installer.
-.PHONY: setup build demo test test-slow test-aarch64 test-old-torch test-web web docs asan tsan fuzz bench eval lint format wheel check clean
+.PHONY: setup build demo test test-slow test-aarch64 test-old-torch test-old-glibc test-importers test-cluster test-web web docs asan tsan fuzz bench eval lint format wheel bundle release check clean
 
 setup:
 	@scripts/bootstrap
@@ -16,6 +16,12 @@ test-aarch64: setup
 	@scripts/test-aarch64
 test-old-torch:
 	@scripts/test-old-torch
+test-importers: build
+	@scripts/test-importers
+test-cluster: build
+	@scripts/test-cluster
+test-old-glibc: bundle
+	@scripts/test-old-glibc
 web:
 	@scripts/bootstrap web
 	@cd web && npm run --silent build
@@ -39,6 +45,10 @@ format:
 	@scripts/lint --fix
 wheel: setup
 	@scripts/wheel
-check: test-slow test-web test-aarch64 test-old-torch asan tsan lint fuzz
+bundle: setup
+	@scripts/bundle
+release: setup
+	@scripts/release
+check: test-slow test-web test-aarch64 test-old-torch test-old-glibc test-importers test-cluster asan tsan lint fuzz
 clean:
 	rm -rf build dist demo_out

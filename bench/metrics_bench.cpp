@@ -111,7 +111,7 @@ int measure_dumps(const std::filesystem::path& golden, const std::filesystem::pa
   std::vector<Tensor> kept;
   Views pairs;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(golden)) {
-    if (entry.path().extension() != ".pth") continue;
+    if (entry.path().extension() != ".pth" && entry.path().extension() != ".bin") continue;
     std::vector<Tensor> both;
     for (const auto& path : {entry.path(), actual / entry.path().lexically_relative(golden)}) {
       const auto file = formats::open_tensor_file(path);

@@ -1,4 +1,4 @@
-"""The seven metrics of two torch dumps as people write them: torch.load and float32, on as many threads as asked for.
+"""The seven metrics of two dumps as people write them: torch.load and float32, on as many threads as asked for.
 
     python bench/plain_compare.py GOLDEN MY [--threads N] [--repeats N]
 
@@ -12,6 +12,7 @@ import pathlib
 import time
 
 import torch
+import torch_opcheck
 
 EPSILON = 2.0**-23
 
@@ -35,15 +36,22 @@ def metrics(golden: torch.Tensor, actual: torch.Tensor) -> list[float]:
     return [value.item() for value in values]
 
 
+def files(dump: pathlib.Path) -> tuple[pathlib.Path, list[pathlib.Path]]:
+    """The folder of the only rank, and its tensors."""
+    root = next(dump.glob("*tensors/*"))
+    return root, sorted(path for path in root.rglob("*") if path.suffix in (".pth", ".bin"))
+
+
+def load(path: pathlib.Path) -> torch.Tensor:
+    return torch.load(path, weights_only=True) if path.suffix == ".pth" else torch_opcheck.read(path)
+
+
 def compare(golden: pathlib.Path, actual: pathlib.Path) -> int:
-    count = 0
-    actual_root = next(actual.glob("torch_tensors/*"))
-    golden_root = next(golden.glob("torch_tensors/*"))
-    for path in sorted(golden_root.rglob("*.pth")):
-        other = actual_root / path.relative_to(golden_root)
-        metrics(torch.load(path, weights_only=True), torch.load(other, weights_only=True))
-        count += 1
-    return count
+    golden_root, paths = files(golden)
+    actual_root, _ = files(actual)
+    for path in paths:
+        metrics(load(path), load(actual_root / path.relative_to(golden_root)))
+    return len(paths)
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
-"""`ait llm compare` on what a model really computes: a llama recorded in three precisions.
+"""`ait llm compare` on what a model really computes: a llama recorded in three precisions, another one on the engine.
 
     python bench/real_bench.py FOLDER [--layers N] [--repeats N] [--cold]
 
 Each pair of precisions, warm, is held against bench/plain_compare.py on as many threads, turn by turn; the kernels
 (metrics_bench) run on the same tensors. With --cold FOLDER must lie on a disk: the files are read once by `cat` and
-once by ait, each time with none of them in memory. Prints one JSON line for each figure.
+once by ait, each time with none of them in memory. Prints one JSON line for each figure. The engine's model is that of
+engine_bench.py with 512 tokens of prompt.
 """
 
 import argparse
@@ -20,7 +21,10 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 AIT = pathlib.Path(os.environ.get("AIT_BIN", ROOT / "build/bin/ait"))
-PAIRS = (("float32", "bfloat16"), ("float16", "bfloat16"), ("bfloat16", "bfloat16-changed"))
+TENSORS = (".pth", ".bin")
+ENGINE = ("engine-fp16", "engine-bf16")
+PAIRS = (("float32", "bfloat16"), ("float16", "bfloat16"), ("bfloat16", "bfloat16-changed"), ENGINE)
+COLD_PAIRS = (PAIRS[0], ENGINE)
 
 
 def record(folder: pathlib.Path, layers: int) -> None:
@@ -49,12 +53,27 @@ def record(folder: pathlib.Path, layers: int) -> None:
             model(input_ids=words, use_cache=False)
 
 
+def record_engine(folder: pathlib.Path) -> None:
+    from engine_bench import make_model
+
+    make_model(folder / "model")
+    tokens = ",".join(str(word) for word in range(1, 513))
+    for name in ENGINE:
+        words = f"{AIT.with_name('ait-llama')} --model {folder / 'model'} --tokens {tokens} --steps 1"
+        words += f" --dtype {name.partition('-')[2]}"
+        command = [AIT, "llm", "dump", "--exec", words, "-er", "0,0", "-child", "true", "-stp", "1"]
+        subprocess.run([*command, "-o", folder / name], check=True, capture_output=True)
+        for kernel in [*folder.glob(f"{name}/**/*Kernel")]:  # compared only where somebody asks for them
+            shutil.rmtree(kernel)
+    shutil.rmtree(folder / "model")
+
+
 def dump(folder: pathlib.Path, name: str) -> pathlib.Path:
     return folder / name / "ait_dump"
 
 
 def size_of(*folders: pathlib.Path) -> int:
-    return sum(path.stat().st_size for folder in folders for path in folder.rglob("*.pth"))
+    return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.suffix in TENSORS)
 
 
 def seconds_of(command: list, **options: object) -> float:
@@ -114,19 +133,25 @@ def forget(*folders: pathlib.Path) -> None:
 
 
 def cold(folder: pathlib.Path, repeats: int) -> None:
-    golden, actual = (dump(folder, name) for name in PAIRS[0])
+    for pair in COLD_PAIRS:
+        cold_pair(pair, *(dump(folder, name) for name in pair), folder / "out", repeats)
+
+
+def cold_pair(pair: tuple, golden: pathlib.Path, actual: pathlib.Path, out: pathlib.Path, repeats: int) -> None:
     files = sorted(path for root in (golden, actual) for path in root.rglob("*") if path.is_file())
     turns = []
     for _ in range(repeats):
         forget(golden, actual)
         of_cat = seconds_of(["cat", *files])
         forget(golden, actual)
-        turns.append((of_cat, compare(golden, actual, folder / "out")))
+        turns.append((of_cat, compare(golden, actual, out)))
     ratios = [of_cat / of_ait for of_cat, of_ait in turns]
     print(
         json.dumps(
             {
                 "work": "cold",
+                "golden": pair[0],
+                "my": pair[1],
                 "bytes": size_of(golden, actual),
                 "seconds": statistics.median(of_ait for _, of_ait in turns),
                 "cat": statistics.median(of_cat for of_cat, _ in turns),
@@ -141,8 +166,9 @@ def cold(folder: pathlib.Path, repeats: int) -> None:
 def kernels(folder: pathlib.Path) -> None:
     for pair in PAIRS:
         command = ["taskset", "-c", "0", ROOT / "build/bin/metrics_bench", "--dumps"]
-        command += [next(dump(folder, name).glob("torch_tensors/*")) for name in pair]
-        print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="", flush=True)
+        command += [next(dump(folder, name).glob("*tensors/*")) for name in pair]
+        said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        print(json.dumps({**said, "golden": pair[0], "my": pair[1]}), flush=True)
 
 
 def main() -> None:
@@ -155,6 +181,8 @@ def main() -> None:
     options = parser.parse_args()
     if not dump(options.folder, "bfloat16-changed").exists():
         record(options.folder, options.layers)
+    if not dump(options.folder, ENGINE[1]).exists():
+        record_engine(options.folder)
     if options.cold:
         return cold(options.folder, options.repeats)
     warm(options.folder, options.repeats, options.threads)

@@ -101,7 +101,14 @@ def kernels(mebibytes):
 
 
 def real_dumps():
-    """A llama of 24 layers recorded in three precisions: the whole command and the kernels on what it computed."""
+    """Llamas recorded from torch and on the engine: the whole command, warm and cold, and the kernels."""
+
+    def pair_of(one):
+        if one["golden"].startswith("engine-"):
+            kinds = [one[side].removeprefix("engine-") for side in ("golden", "my")]
+            return f"engine, llama 12 × 768, 512 tokens, {kinds[0]} against {kinds[1]}"
+        return f"llama 24 × 1024, 512 tokens, {one['golden']} against {one['my']}"
+
     folder = WORK / "real"
     command = [sys.executable, ROOT / "bench/real_bench.py", folder]
     for arguments in ([], ["--cold"]):
@@ -110,14 +117,14 @@ def real_dumps():
             size = f"{one['bytes'] / 1e9:.1f} GB"
             if one["work"] == "warm":
                 add(
-                    f"llama 24 × 1024, 512 tokens, {one['golden']} against {one['my']}, whole command, warm",
+                    f"{pair_of(one)}, whole command, warm",
                     f"{one['speed']:.0f} times as fast (spread {one['spread']:.2f}), {one['seconds']:.2f} s for {size}",
                     ">= 15",
                     f"the formulas in torch float32, {one['threads']} threads, {one['torch']:.1f} s",
                 )
             elif one["work"] == "cold":
                 add(
-                    f"the same, float32 against bfloat16, cold, {size}",
+                    f"{pair_of(one)}, whole command, cold, {size}",
                     f"{one['of_cat']:.2f} of the speed of cat (spread {one['spread']:.2f})",
                     ">= 0.90",
                     f"cat of the same files {one['cat']:.2f} s",
@@ -129,7 +136,7 @@ def real_dumps():
                     ("statistics", "statistics of each side", 0.60),
                 ):
                     add(
-                        f"{title}, tensors of that llama, {one['golden']} and {one['my']}, one core",
+                        f"{title}, tensors of {pair_of(one)}, one core",
                         f"{one[key]['of_bandwidth']:.2f} of read bandwidth (spread {one[key]['spread']:.2f})",
                         f">= {budget:.2f}",
                         f"read {one['bytes'] / one['read']['seconds'] / 1e9:.1f} GB/s",
@@ -289,6 +296,30 @@ def converting():
         subprocess.run(["rm", "-rf", folder], check=True)
 
 
+def cluster():
+    """Parts on a cluster of this machine against one process, where `make test-cluster` has put Ray."""
+    python = ROOT / "build/cluster-venv/bin/python"
+    if not python.exists():
+        print("bench: build/cluster-venv is missing, so --on ray is not measured; run `make test-cluster` first")
+        return
+    folder = pathlib.Path("/dev/shm/ait-cluster-bench")
+    command = [python, ROOT / "bench/cluster_bench.py", folder, AIT]
+    one = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    add(
+        f"`ait llm compare --on ray`, two workers, {one['pairs']:,} pairs of 1 MiB",
+        f"{one['times']:.2f} times the time of one process with two threads",
+        "<= 1.15",
+        f"{one['alone_gb_per_second']:.1f} GB/s, the cluster's start aside",
+    )
+    add(
+        f"memory of its coordinator, {one['many_pairs']:,} pairs against {one['pairs']:,}",
+        f"{one['coordinator_mib_of_many']:.0f} MiB against {one['coordinator_mib']:.0f} MiB",
+        "flat",
+        "",
+    )
+    subprocess.run(["rm", "-rf", folder], check=True)
+
+
 def engine():
     """The embedded acceleration library against torch: one decoded token of a 12-layer, 768-wide llama."""
     command = [sys.executable, ROOT / "bench/engine_bench.py", WORK / "llama", ROOT / "build/bin/ait-llama"]
@@ -429,6 +460,7 @@ def main():
     compiled_graphs(options.pairs // 2)
     recording()
     converting()
+    cluster()
     matching()
     engine()
     goldens()

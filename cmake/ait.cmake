@@ -45,7 +45,7 @@ function(ait_test name)
   endforeach()
   target_compile_definitions(${name}_test PRIVATE AIT_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   set(properties TIMEOUT 120)
-  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")  # ten times as slow
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=" OR CMAKE_CROSSCOMPILING)  # ten times as slow, and so is an emulator
     set(properties TIMEOUT 1200)
   endif()
   if(ARG_LABELS)

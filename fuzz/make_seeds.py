@@ -5,6 +5,7 @@
 Fuzzing grows a corpus from there and `-merge=1` thins it out again, so the committed files are not these alone.
 """
 
+import base64
 import csv
 import io
 import json
@@ -20,8 +21,15 @@ import torch
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY / "tests" / folder) for folder in ("attacks", "python")]
+import atb_statistics_attacks  # noqa: E402
 import ge_files  # noqa: E402
+import gguf_attacks  # noqa: E402
+import hostile_pickle  # noqa: E402
+import hostile_plan as plans  # noqa: E402
 import hostile_rows as rows  # noqa: E402
+import msprobe_json_attacks  # noqa: E402
+import onnx_tensor_attacks  # noqa: E402
+import polygraphy_json_attacks  # noqa: E402
 
 MAX_SEED_BYTES = 2048
 
@@ -61,6 +69,62 @@ def npz_seeds():
         archive.writestr("readme.txt", "no array")
         archive.comment = b"a comment"
     yield "zip64_and_comment", zip64.getvalue()
+
+
+def gguf_seeds():
+    entry, gguf, pair, text = gguf_attacks.entry, gguf_attacks.gguf, gguf_attacks.pair, gguf_attacks.text
+    yield "floats", gguf(entry(), entry("b", (2, 2), 1, 32), data=bytes(48))
+    pairs = [pair("general.architecture", 8, text("llama")), pair("a", 9, struct.pack("<IQ", 8, 2) + text("x") * 2)]
+    yield "pairs", gguf(entry(), pairs=[*pairs, pair("general.alignment", 4, struct.pack("<I", 64))], data=bytes(64))
+    for name, kind, size, block_bytes in (
+        ("q4_0", 2, 32, 18),
+        ("q8_0", 8, 32, 34),
+        ("q4_k", 12, 256, 144),
+        ("q6_k", 14, 256, 210),
+    ):
+        yield name, gguf(entry(shape=(size,), kind=kind), data=bytes(range(block_bytes)))
+    yield "not_decoded", gguf(entry(shape=(256,), kind=16), data=bytes(66))
+
+
+def onnx_tensor_seeds():
+    make, chunk = onnx_tensor_attacks.onnx_tensor, onnx_tensor_attacks.chunk
+    yield "raw", make(chunk(8, b"x"), chunk(9, bytes(16)))
+    yield "floats", make(chunk(4, bytes(16)), dims=(2, 2))
+    yield "halves", make(chunk(5, b"\x80\x78" * 4), kind=10)
+    yield "integers", make(chunk(7, b"\x01" + b"\xff" * 9 + b"\x01"), dims=(2,), kind=7)
+    yield "single", make(onnx_tensor_attacks.number(7, 5), dims=(1,), kind=7)
+    yield "external", make(onnx_tensor_attacks.number(14, 1))
+    yield "scalar", make(chunk(10, bytes(8)), dims=(), kind=11)
+
+
+def atb_statistics_seeds():
+    header, line = atb_statistics_attacks.HEADER, atb_statistics_attacks.line
+    yield "tensors", header + line() + line(direction="input", shape="", numbers="N/A,N/A,N/A,N/A")
+    yield "odd", header + line(shape="0x4") + b"\r\n" + line("a/b/c", "1_2_3", dtype="bf16", numbers="nan,inf,-inf,1.5")
+    yield "cut", header + line()[:-20]
+
+
+def polygraphy_json_seeds():
+    module = polygraphy_json_attacks
+    first = module.array(module.npy(np.arange(3, dtype=np.float32)))
+    yield "iterations", document(module.results({"x": first, "y": first}, {"x": first}), indent=1)
+    small = hostile_pickle.torch_zip(hostile_pickle.whole(hostile_pickle.tensor()))
+    yield "torch", document(module.results({"x": module.array(small, "tensor")}))
+    yield "inputs", document([{"x": first["values"]}, {}])
+    two = module.results({"x": first})
+    yield "runners", document({**two, "lst": two["lst"] * 2})
+
+
+def msprobe_json_seeds():
+    module = msprobe_json_attacks
+    yield "statistics", document(module.dump(module.call(module.tensor(md5="f8a08fe5"))), indent=1)
+    parts = {"input_args": [], "input_kwargs": {"a": {"type": "int", "value": 3}, "b": [None, module.tensor()]}}
+    parts |= {"output": [{"last": module.tensor(data_name="x.pt")}], "parameters": {"weight": module.tensor()}}
+    yield "kwargs", document(module.dump({"Cell.fc.Dense.forward.0": parts}))
+    gradient = {"Module.fc.Linear.parameters_grad.0": {"bias": [module.tensor(dtype="Float32", Max=True)]}}
+    operation = {"Distributed.send.0.forward": {"input_args": [{"class_type": "P2POp", "tensor": module.tensor()}]}}
+    yield "others", document(module.dump(gradient | operation))
+    yield "not_finite", document(module.dump(module.call(module.tensor(Max=float("nan"), Min=float("-inf")))))
 
 
 def ge_statistics_seeds():
@@ -187,6 +251,12 @@ def statistics_csv_seeds():
         table([*columns, "File"], ['say "root"', "a,b", "Output", 0, torch.bool, (3,), 1, 0, 0.5, 1, "out\nput"]),
     )
     yield "bare_line_ends", table(columns, line).replace(b"\r\n", b"\n")
+    more = ["File", "NaN", "Inf", "SameAs"]
+    again = [*line, "root.norm#1/output", 0, 3, "root.norm/output"]
+    yield "round", table([*columns, *more], [*line, "root.norm/output", 0, 3, ""], again)
+    sketch = "1:" + base64.b64encode(bytes(4 * (256 + 7 + 64))).decode()
+    yield "sketches", table([*columns, *more, "Sketch"], [*line, "root.norm/output", "", "", "", sketch])
+    yield "columns_in_another_order", table([*columns, "Sketch", "Inf", "File"], [*line, sketch, 1, "output"])
 
 
 def rows_seeds():
@@ -451,6 +521,30 @@ def dump_tree_seeds():
     yield "mapping", listed('golden/golden_tensor/metadata.json {"1":{"0":["0/1_tensor.pth","x.bin"]}}', "my/x.bin @1")
 
 
+def plan_seeds():
+    chosen = (
+        rows.whole(1) + rows.whole(4) + rows.whole(2) + rows.whole(1) + rows.whole(2) + rows.whole(1) + rows.whole(3)
+    )
+    padding = rows.whole(1) + rows.whole(9) + rows.whole(129) * 2
+    first = plans.pair(golden=plans.side(rows=chosen), my=plans.side(rows=rows.whole(1)), padding=padding, fit=1)
+    scaled = plans.side([rows.record()] * 2, dequantise=1)
+    second = plans.pair(1, 70, my=scaled, padding=rows.whole(1), certainty=1, made=rows.origin())
+    token = rows.text(b"0") + rows.text(b"1") * 2 + rows.whole(1) * 2
+    facts = plans.facts(2, 170, blocks=((0, 131242, 0),), tokens=rows.whole(1) + token, kind=rows.whole(1) * 2)
+    yield "full", plans.plan((first + second, 2), note=facts)
+    blocks = ((1, 65606, 1), (0, 65636, 0))
+    nodes = (rows.text(b"n0"), rows.text(b"1", 1))
+    yield "nodes", plans.plan(plans.pair(1), plans.pair(), note=plans.facts(2, 200, blocks=blocks, nodes=nodes))
+    only = plans.facts(9, only=rows.whole(1) + rows.whole(2) + rows.whole(3), blocks=((0, 65636, 4),))
+    yield "cut", plans.plan(plans.pair(4), note=only)
+
+
+def part_seeds():
+    yield "one", plans.part()
+    several = plans.part_row(3) + plans.part_row(3) + plans.part_row(0, made=rows.whole(0))
+    yield "runs", plans.part(several, 3, note=plans.part_facts(runs=((0, 3), (2, 0))))
+
+
 SEEDS = {
     "fuzz_npy": npy_seeds(),
     "fuzz_npz": npz_seeds(),
@@ -462,8 +556,15 @@ SEEDS = {
     "fuzz_atb_bin": atb_bin_seeds(),
     "fuzz_statistics_csv": statistics_csv_seeds(),
     "fuzz_ge_dump": ge_dump_seeds(),
+    "fuzz_gguf": gguf_seeds(),
+    "fuzz_onnx_tensor": onnx_tensor_seeds(),
+    "fuzz_polygraphy_json": polygraphy_json_seeds(),
+    "fuzz_atb_statistics": atb_statistics_seeds(),
+    "fuzz_msprobe_json": msprobe_json_seeds(),
     "fuzz_ge_text": ge_text_seeds(),
     "fuzz_rows": rows_seeds(),
+    "fuzz_plan": plan_seeds(),
+    "fuzz_part": part_seeds(),
     "fuzz_topology": topology_seeds(),
     "fuzz_operation_table": operation_table_seeds(),
     "fuzz_operation_rows": operation_rows_seeds(),

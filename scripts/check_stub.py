@@ -14,7 +14,7 @@ from mypy import stubtest
 WITHOUT_CONSTRUCTOR = [
     *("Comparison", "Operand", "RowFinding", "Side", "Statistics", "AlignedToken", "Coverage", "Pairing", "Record"),
     *("Row", "RowIterator", "RowSide", "RowStore", "Rows", "Subject", "Golden", "GoldenForm", "GoldenOutput"),
-    *("ApiOutput", "ObjectFile"),
+    *("ApiOutput", "ObjectFile", "TriggerEvent"),
 ]
 NOT_FOR_A_STUB = [r".*\.__nb_enum__", rf".*\.({'|'.join(WITHOUT_CONSTRUCTOR)})\.__init__"]
 

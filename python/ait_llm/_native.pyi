@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from ait_llm._errors import AitError
 
@@ -376,6 +376,9 @@ def compare(
     mask_absolute: bool,
 ) -> Comparison: ...
 def statistics(tensor: Operand, threads: int) -> Statistics: ...
+def sketch(tensor: Operand) -> str:
+    """As statistics.csv has it."""
+
 def simd_targets() -> list[str]: ...
 def simd_target() -> str: ...
 def set_simd_target(target: str | None) -> None: ...
@@ -405,11 +408,22 @@ class Account:
     @property
     def failed(self) -> int: ...
     @property
+    def linked(self) -> int:
+        """Of those written: they share the file of one with the same bytes."""
+    @property
+    def linked_bytes(self) -> int: ...
+    @property
+    def removed(self) -> int:
+        """Of those written: taken away again by remove_tensors."""
+    @property
+    def removed_bytes(self) -> int: ...
+    @property
     def first_failure(self) -> str | None: ...
 
 class LentMemory:
     """Parts of one block of memory, lent until they are written. The block has to outlive them."""
 
+    alignment: ClassVar[int]
     def __init__(self, address: int, bytes: int) -> None: ...
     def reserve(self, bytes: int) -> int | None:
         """Where in the block so many bytes are free; None if they are not at the moment."""
@@ -425,7 +439,8 @@ _MappedPair = tuple[bytes, bytes, bytes, bytes]
 class Recorder:
     """Writes in the background by one or several threads, each file whole or not at all."""
 
-    def __init__(self, max_queued_bytes: int, writers: int = 1) -> None: ...
+    def __init__(self, max_queued_bytes: int, writers: int = 1, links: bool = False) -> None:
+        """With `links`, a torch file whose bytes are those of a file written before is a hard link of it."""
     def submit(self, account: Account, path: bytes, tensor: Operand) -> None:
         """The name's ending is the format: .bin, .npy, .pt, .pth. The memory may change as soon as this returns."""
     def submit_mapped(self, account: Account, tensor: Operand, folder: bytes, entry: _MappedPair) -> None:
@@ -436,12 +451,52 @@ class Recorder:
         """The memory is given back when the file is written."""
     def submit_text(self, account: Account, path: bytes, text: bytes) -> None:
         """Of several texts for one path the last wins."""
+    def remove_tensors(self, account: Account, folder: bytes) -> None:
+        """Takes {folder}/*/*.pth away when all that was submitted before is written."""
     def flush(self) -> None: ...
     @property
     def missing_mappings(self) -> int:
         """Files that were written and have no entry in metadata.json, or none yet."""
     @property
     def first_mapping_failure(self) -> str | None: ...
+
+class TriggerEvent:
+    """That a condition began to hold."""
+
+    @property
+    def round(self) -> int: ...
+    @property
+    def condition(self) -> str: ...
+    @property
+    def module(self) -> str: ...
+    @property
+    def tensor(self) -> str: ...
+    @property
+    def statistic(self) -> str: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def median(self) -> float | None:
+        """Of the rounds before, for a spike."""
+
+class Trigger:
+    """Of which rounds tensors are kept: those around one in which a condition begins to hold."""
+
+    max_keep: ClassVar[int]
+    def __init__(self, conditions: str, keep: int) -> None: ...
+    def see(self, table: RoundTable, kind: str) -> None:
+        """The numbers of tensors whose names begin with `kind`, as far as they are known."""
+    def end_round(self, round: int) -> list[int]:
+        """The rounds whose tensors nobody wants, now that this one has ended."""
+    def finish(self) -> list[int]: ...
+    @property
+    def events(self) -> list[TriggerEvent]: ...
+    @property
+    def more_events(self) -> int: ...
+    @property
+    def kept(self) -> list[tuple[int, int]]: ...
+    @property
+    def rounds_seen(self) -> int: ...
 
 def add_to_metadata(folder: bytes, entries: Sequence[_MappedPair]) -> None: ...
 def note_round(number: int, wanted: bool) -> None:
@@ -534,7 +589,7 @@ class Ear:
 
     Before a call it calls begin(first argument, other arguments, named arguments, whether it is an outermost call), and
     behind it end(what begin returned, the output, whether it raised), unless begin returned None. It keeps none of the
-    three functions alive. There is one in a process.
+    three functions alive. A function has at most one.
     """
 
     def __init__(
@@ -549,10 +604,125 @@ class Ear:
 
     @outermost.setter
     def outermost(self, on: bool) -> None: ...
-    def add(self, subject: int) -> None:
-        """From now on it hears of calls whose first argument is the object of this id."""
+    @property
+    def everything(self) -> bool:
+        """Whether it hears of every call."""
+
+    @everything.setter
+    def everything(self, on: bool) -> None: ...
+    def add(self, subject: int, tap: NativeTap | None = None) -> None:
+        """From now on it hears of calls whose first argument is the object of this id; `tap`, where it can."""
     def discard(self, subject: int) -> None: ...
 
+class RoundTable:
+    """The statistics of one round."""
+
+    def __init__(self, number: int, captured: bool = False, sketches: bool = False) -> None:
+        """`captured`: of calls while a CUDA graph is captured, which have no numbers before it is replayed."""
+    @property
+    def number(self) -> int: ...
+    def begin_call(self, name: str, type_name: str, folder: str) -> tuple[int, str]:
+        """The number of the call in this table, and the folder of its files."""
+    def begin_function(self, name: str, type_name: str, place: str) -> int: ...
+    def end_call(self, call: int) -> None: ...
+    def set(self, row: int, maximum: float, minimum: float, mean: float, l2_norm: float) -> None: ...
+    def append_replay(self, captured: RoundTable, stream: int) -> None:
+        """What was captured has run on that stream: the same rows with the numbers of this time."""
+    def forget_tensors(self) -> None:
+        """From now on no tensor is known to be in the table already."""
+    def calls(self) -> dict[str, list[int]]:
+        """Of each module its calls' places in the order of all calls."""
+    def ended(self) -> list[str]:
+        """Modules whose calls have returned, each once."""
+    @property
+    def ended_print(self) -> int:
+        """The same number where these are the same."""
+    @property
+    def module_calls(self) -> int: ...
+    def take_unstored(self) -> list[tuple[str, int, str]]:
+        """Reasons, how often each was noted, and of what first; each is given once."""
+    def ways(self) -> dict[str, int]:
+        """How many tensors were measured in which way."""
+    def failure(self) -> str | None:
+        """What a device had to say."""
+    def wait(self) -> None:
+        """Until the devices have measured every tensor so far."""
+    def rows(self) -> list[tuple[str, float | None, float | None, float | None, float | None, int, int]]:
+        """File, maximum, minimum, mean, norm, NaN and Inf of each tensor; None where nothing is known."""
+
+class TableWriter:
+    """Writes tables in a thread of its own."""
+
+    def __init__(self) -> None: ...
+    def submit(self, table: RoundTable, account: Account, folder: bytes, per_module: bool) -> None:
+        """Unless the table is what it was the last time."""
+    def flush(self) -> None: ...
+
+class Recording:
+    """Finds and measures the tensors of calls. Functions are called for what native code cannot do; see
+    ait_llm/dump/torch_dump/measuring.py."""
+
+    def __init__(
+        self,
+        parts: int,
+        kind: Callable[[Any], str],
+        leaves: Callable[[Any, str, int], list[tuple[str, Any]]],
+        name: Callable[[Any], str],
+        plain: Callable[[Any, str], Any],
+        elsewhere: Callable[[int, int, Any], tuple[float, float, float, float] | None],
+        trouble: Callable[[BaseException, str], None],
+        copied: Callable[[Any, str], Any] | None = None,
+    ) -> None:
+        """`copied` brings a tensor to the CPU, for its sketch; without it there are no sketches."""
+    def close(self) -> None:
+        """Nothing is measured from now on, and no function held."""
+    def set_current(self, table: RoundTable | None) -> None:
+        """The round that this thread is in."""
+    def arguments(self, table: RoundTable, call: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
+    def output(self, table: RoundTable, call: int, value: Any) -> None: ...
+    def tensor(self, table: RoundTable, call: int, stem: str, tensor: Any) -> None: ...
+
+class NativeTap:
+    """Hears of the calls of one module for a Recording, while `functions` return None and `flags` are false."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        module: Any,
+        name: str,
+        type_name: str,
+        folder: str,
+        functions: list[Callable[[], Any]],
+        flags: list[tuple[dict[str, Any], str]],
+    ) -> None: ...
+
+def print_of_modules(model: Any) -> int | None:
+    """The same number as long as a model has the same modules of the same classes under the same names. None if they
+    are kept in another way than torch's."""
+
+def busy() -> bool:
+    """Whether this thread runs code of ours."""
+
+def set_busy(now: bool) -> None: ...
+def set_torch(
+    types: dict[Any, str],
+    plain: tuple[type, type],
+    tensor_base: type,
+    raw_stream: Any | None,
+    inference_mode: Any | None,
+) -> None:
+    """What native code needs of torch: its types, classes and functions."""
+
+def open_cuda_driver(library: str) -> str:
+    """What is missing, in words; empty if all is well."""
+
+def load_kernel(device: int, image: bytes) -> str:
+    """What went wrong, in words; empty if all is well."""
+
+def capture_on(stream: int) -> int:
+    """The number of the capture of a CUDA graph that a stream takes part in; 0 if there is none."""
+
+def has_kernel(device: int) -> bool: ...
 def number_text(value: float) -> str:
     """As the reports write numbers: the fewest digits that give the float32 back."""
 

@@ -35,6 +35,10 @@ void Account::submitted(uint64_t bytes) {
 void Account::finished(const char* path, record::WriteStatus status, uint64_t bytes) noexcept {
   if (ledger_ != nullptr) note(path, status, bytes);
   if (status.ok()) {
+    if (status.linked) {
+      linked_bytes_ += bytes;
+      ++linked_;
+    }
     written_bytes_ += bytes;
     ++written_;
     return;
@@ -46,6 +50,19 @@ void Account::finished(const char* path, record::WriteStatus status, uint64_t by
     first_failure_ = text;
   } catch (...) {  // no memory for the words; the count stands
   }
+}
+
+// Counted before it happens: a process that is killed in between has not lost a file, then.
+void Account::removing(uint64_t file_bytes) noexcept {
+  removed_bytes_ += file_bytes;
+  ++removed_;
+  if (ledger_ != nullptr && kind_ == Kind::kTensors) record::add(ledger_->removed, 1);
+}
+
+void Account::not_removed(uint64_t file_bytes) noexcept {
+  removed_bytes_ -= file_bytes;
+  --removed_;
+  if (ledger_ != nullptr && kind_ == Kind::kTensors) record::add(ledger_->removed, ~uint64_t{0});
 }
 
 std::optional<std::string> Account::first_failure() const {

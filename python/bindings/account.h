@@ -27,12 +27,19 @@ class Account {
 
   void submitted(uint64_t bytes);
   void finished(const char* path, record::WriteStatus status, uint64_t bytes) noexcept;
+  // A file that was written is about to go, or after all has not.
+  void removing(uint64_t file_bytes) noexcept;
+  void not_removed(uint64_t file_bytes) noexcept;
 
   uint64_t submitted_count() const { return submitted_; }
   uint64_t submitted_bytes() const { return submitted_bytes_; }
   uint64_t written() const { return written_; }
   uint64_t written_bytes() const { return written_bytes_; }
   uint64_t failed() const { return failed_; }
+  uint64_t linked() const { return linked_; }
+  uint64_t linked_bytes() const { return linked_bytes_; }
+  uint64_t removed() const { return removed_; }
+  uint64_t removed_bytes() const { return removed_bytes_; }
   std::optional<std::string> first_failure() const;
 
  private:
@@ -45,6 +52,10 @@ class Account {
   std::atomic<uint64_t> written_{0};
   std::atomic<uint64_t> written_bytes_{0};
   std::atomic<uint64_t> failed_{0};
+  std::atomic<uint64_t> linked_{0};
+  std::atomic<uint64_t> linked_bytes_{0};
+  std::atomic<uint64_t> removed_{0};
+  std::atomic<uint64_t> removed_bytes_{0};  // of files, headers included
   mutable std::mutex mutex_;
   std::optional<std::string> first_failure_;
 };

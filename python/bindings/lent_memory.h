@@ -70,8 +70,9 @@ class LentMemory {
   const void* at(size_t offset) const { return reinterpret_cast<const void*>(address_ + offset); }
   size_t bytes() const { return bytes_; }
 
- private:
   static constexpr size_t kAlignment = 256;  // what CUDA aligns its own memory to
+
+ private:
   static size_t rounded(size_t bytes) {
     return (std::max(bytes, size_t{1}) + kAlignment - 1) / kAlignment * kAlignment;
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "metrics/sketch.h"
 #include "operand.h"
 #include "report/number.h"
 
@@ -70,6 +71,11 @@ Statistics statistics(const Operand& tensor, size_t threads) {
   return metrics::statistics(tensor.view(), threads);
 }
 
+std::string sketch(const Operand& tensor) {
+  const nb::gil_scoped_release unlocked;
+  return metrics::sketch_text(metrics::sketch(tensor.view()));
+}
+
 void bind_statistics(nb::module_& module) {
   nb::class_<Side>(module, "Side")
       .def_ro("elements", &Side::elements)
@@ -82,6 +88,7 @@ void bind_statistics(nb::module_& module) {
       .def_ro("l2_norm", &Side::l2_norm);
   nb::class_<Statistics, Side>(module, "Statistics").def_ro("l1_norm", &Statistics::l1_norm);
   module.def("statistics", &statistics, "tensor"_a, "threads"_a);
+  module.def("sketch", &sketch, "tensor"_a);
 }
 
 void bind_comparison(nb::module_& module) {

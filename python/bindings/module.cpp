@@ -8,6 +8,7 @@
 #include "ear.h"
 #include "errors.h"
 #include "files.h"
+#include "fused/tap.h"
 #include "golden.h"
 #include "graph.h"
 #include "measure.h"
@@ -16,6 +17,7 @@
 #include "recorder.h"
 #include "row.h"
 #include "rows.h"
+#include "trigger.h"
 
 NB_MODULE(_native, module) {
   // What a host still holds when it ends, torch's compiler for example, is no leak to be told of on
@@ -35,5 +37,7 @@ NB_MODULE(_native, module) {
   ait::python::bind_recorder(module);
   ait::python::bind_object_file(module);
   ait::python::bind_ear(module);
+  ait::python::fused::bind_fused(module);
+  ait::python::bind_trigger(module);
   ait::python::bind_api_check(module);
 }

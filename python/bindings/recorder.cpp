@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -25,8 +26,10 @@
 #include "lent_memory.h"
 #include "operand.h"
 #include "pending_mappings.h"
+#include "record/known_files.h"
 #include "record/writer.h"
 
+namespace fs = std::filesystem;
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -95,15 +98,57 @@ struct Submission {
   }
 };
 
+// The tensors of a round that nobody wants any more. Its folder is the recorder's own: {module}/ with
+// files in it. Every writer comes past it, the last one does the work.
+struct Removal {
+  std::shared_ptr<Account> account;
+  std::string folder;
+  std::atomic<size_t> lanes_left{0};
+
+  Removal(std::shared_ptr<Account> of, std::string below)
+      : account(std::move(of)), folder(std::move(below)) {}
+
+  static void reached(void* self, const char*, record::WriteStatus) {
+    const std::unique_ptr<std::shared_ptr<Removal>> removal(
+        static_cast<std::shared_ptr<Removal>*>(self));
+    if (--(*removal)->lanes_left == 0) (*removal)->remove();
+  }
+
+  void remove() const {
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error); !error && at != fs::directory_iterator();
+         at.increment(error)) {
+      std::error_code ignored;
+      if (at->is_symlink(ignored) || !at->is_directory(ignored)) continue;
+      remove_files(at->path());
+      fs::remove(at->path(), ignored);  // unless there is a table in it
+    }
+  }
+
+  void remove_files(const fs::path& module) const {
+    std::error_code error;
+    for (fs::directory_iterator at(module, error); !error && at != fs::directory_iterator();
+         at.increment(error)) {
+      if (at->path().extension() != ".pth") continue;
+      std::error_code ignored;
+      const uintmax_t size = at->file_size(ignored);
+      const uint64_t bytes = ignored ? 0 : size;
+      account->removing(bytes);
+      if (::unlink(at->path().c_str()) != 0) account->not_removed(bytes);
+    }
+  }
+};
+
 class Recorder {
  public:
-  Recorder(size_t max_queued_bytes, size_t writers) {
+  Recorder(size_t max_queued_bytes, size_t writers, bool links) {
     const size_t lanes = std::max(writers, size_t{1});
     for (size_t i = 0; i < lanes; ++i)
       lanes_.push_back(
           std::make_unique<Lane>(record::WriterOptions{.max_queued_bytes = max_queued_bytes / lanes,
                                                        .idle = &Recorder::write_mappings_when_due,
-                                                       .idle_context = &mappings_}));
+                                                       .idle_context = &mappings_,
+                                                       .known = links ? &known_ : nullptr}));
   }
 
   // The last chance: whoever wants to hear of failures flushes before. A forked child has nothing
@@ -156,6 +201,21 @@ class Recorder {
     submit(job, *lanes_.front(), {.account = std::move(account)});
   }
 
+  // Takes the tensors below the folder of a round away, when all that was submitted before is
+  // written.
+  void remove_tensors(std::shared_ptr<Account> account, std::string folder) {
+    const auto removal = std::make_shared<Removal>(std::move(account), std::move(folder));
+    removal->lanes_left = lanes_.size();
+    for (const auto& lane : lanes_) {
+      record::Job job;
+      job.path = "";
+      job.encoding = record::Encoding::kNone;
+      job.done = &Removal::reached;
+      job.context = std::make_unique<std::shared_ptr<Removal>>(removal).release();
+      lane->writer.submit(job);
+    }
+  }
+
   void flush() {
     for (const auto& lane : lanes_) lane->writer.flush();
     mappings_.write();
@@ -206,7 +266,8 @@ class Recorder {
   }
 
   const pid_t pid_ = ::getpid();
-  PendingMappings mappings_;  // outlives the writers' threads
+  PendingMappings mappings_;  // outlives the writers' threads, as does what follows
+  record::KnownFiles known_;
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 
@@ -233,6 +294,10 @@ void bind_account(nb::module_& module) {
       .def_prop_ro("written", &Account::written)
       .def_prop_ro("written_bytes", &Account::written_bytes)
       .def_prop_ro("failed", &Account::failed)
+      .def_prop_ro("linked", &Account::linked)
+      .def_prop_ro("linked_bytes", &Account::linked_bytes)
+      .def_prop_ro("removed", &Account::removed)
+      .def_prop_ro("removed_bytes", &Account::removed_bytes)
       .def_prop_ro("first_failure",
                    [](const Account& self) { return optional_text(self.first_failure()); });
   module.def(
@@ -260,9 +325,11 @@ void bind_recorder(nb::module_& module) {
       .def("reserve", &LentMemory::reserve, "bytes"_a)
       .def("give_back", &LentMemory::give_back, "offset"_a, "bytes"_a)
       .def("wait", &LentMemory::wait, nb::call_guard<nb::gil_scoped_release>())
-      .def_prop_ro("bytes", &LentMemory::bytes);
+      .def_prop_ro("bytes", &LentMemory::bytes)
+      .def_ro_static("alignment", &LentMemory::kAlignment);
   nb::class_<Recorder>(module, "Recorder")
-      .def(nb::init<size_t, size_t>(), "max_queued_bytes"_a, "writers"_a = 1)
+      .def(nb::init<size_t, size_t, bool>(), "max_queued_bytes"_a, "writers"_a = 1,
+           "links"_a = false)
       .def(
           "submit",
           [](Recorder& self, std::shared_ptr<Account> account, const nb::bytes& path,
@@ -302,6 +369,14 @@ void bind_recorder(nb::module_& module) {
             self.submit_text(std::move(account), file, content);
           },
           "account"_a, "path"_a, "text"_a)
+      .def(
+          "remove_tensors",
+          [](Recorder& self, std::shared_ptr<Account> account, const nb::bytes& folder) {
+            std::string path = checked_path(text_of(folder));
+            const nb::gil_scoped_release unlocked;
+            self.remove_tensors(std::move(account), std::move(path));
+          },
+          "account"_a, "folder"_a)
       .def("flush", &Recorder::flush, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("missing_mappings", &Recorder::missing_mappings)
       .def_prop_ro("first_mapping_failure", [](const Recorder& self) {

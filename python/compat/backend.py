@@ -1,16 +1,19 @@
 """Builds the wheel of ait-compat, unless one of its names already belongs to somebody else in this environment.
 
 pip asks no one before it overwrites the files of another distribution, and a wheel cannot object. So the objection is
-raised here, when pip builds from this folder: `pip install python/compat`.
+raised here, when pip builds from this folder or from its source distribution: `pip install python/compat`. That is why
+only the latter is published.
 """
 
 import base64
 import hashlib
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -52,18 +55,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     refuse_taken_names()
     version = ait_version()
     stem = f"{NAME.replace('-', '_')}-{version}"
-    contents = {
-        f"{path.relative_to(HERE)}": path.read_bytes()
-        for package in PACKAGES
-        for path in sorted((HERE / package).rglob("*"))
-        if path.suffix in (".py", ".typed")
-    }
+    contents = sources()
     info = f"{stem}.dist-info"
-    contents[f"{info}/METADATA"] = (
-        f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\n"
-        "Summary: ait under the names of the tools that came before it\n"
-        "License: Apache-2.0\nRequires-Python: >=3.9\nRequires-Dist: ait-llm\n"
-    ).encode()
+    contents[f"{info}/METADATA"] = metadata(version)
     contents[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: ait\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     programs = "".join(f"{program} = {function}\n" for program, function in PROGRAMS.items())
     contents[f"{info}/entry_points.txt"] = f"[console_scripts]\n{programs}".encode()
@@ -80,6 +74,38 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return wheel
 
 
+def build_sdist(sdist_directory, config_settings=None):
+    version = ait_version()
+    stem = f"{NAME.replace('-', '_')}-{version}"
+    contents = sources()
+    contents["PKG-INFO"] = metadata(version)
+    for name in ("backend.py", "pyproject.toml"):
+        contents[name] = (HERE / name).read_bytes()
+    with tarfile.open(os.path.join(sdist_directory, f"{stem}.tar.gz"), "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(f"{stem}/{name}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return f"{stem}.tar.gz"
+
+
+def sources():
+    return {
+        f"{path.relative_to(HERE)}": path.read_bytes()
+        for package in PACKAGES
+        for path in sorted((HERE / package).rglob("*"))
+        if path.suffix in (".py", ".typed")
+    }
+
+
+def metadata(version):
+    return (
+        f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\n"
+        "Summary: ait under the names of the tools that came before it\n"
+        "License: Apache-2.0\nRequires-Python: >=3.9\nRequires-Dist: ait-llm\n"
+    ).encode()
+
+
 def record_of(contents, own_name):
     lines = []
     for name, content in contents.items():
@@ -89,7 +115,10 @@ def record_of(contents, own_name):
 
 
 def ait_version():
-    """One place for the version: project() in the root's CMakeLists.txt."""
+    """One place for the version: project() in the root's CMakeLists.txt, of which a source distribution has a copy."""
+    own = HERE / "PKG-INFO"
+    if own.exists():
+        return re.search(r"^Version: (.*)$", own.read_text(encoding="utf-8"), re.MULTILINE).group(1)
     text = (HERE.parent.parent / "CMakeLists.txt").read_text(encoding="utf-8")
     return re.search(r"project\(ait VERSION ([0-9.]+)", text).group(1)
 

@@ -109,17 +109,21 @@ Result<OutputFile> OutputFile::create(const std::string& folder, const std::stri
   if (auto made = make_folder(where); !made) return fail(made.error());
   if (where.back() != '/') where += '/';
 
-  std::string temporary = where + "." + name + "." + std::to_string(::getpid()) + "." +
-                          std::to_string(counter++) + ".tmp";
-  const size_t slot = arm_slot(temporary);
-  const int descriptor =
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);
-  if (descriptor < 0) {
+  // Where machines share a folder, or a container comes back to it, another process of the same number may have
+  // left its file there.
+  constexpr int kTries = 1000;
+  for (int tries = 1;; ++tries) {
+    std::string temporary = where + "." + name + "." + std::to_string(::getpid()) + "." +
+                            std::to_string(counter++) + ".tmp";
+    const size_t slot = arm_slot(temporary);
+    const int descriptor =
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+    if (descriptor >= 0)
+      return OutputFile(std::move(where), name, std::move(temporary), descriptor, slot);
     const int why = errno;
     free_slot(slot);
-    return fail(cannot_write(where + name, why));
+    if (why != EEXIST || tries == kTries) return fail(cannot_write(where + name, why));
   }
-  return OutputFile(std::move(where), name, std::move(temporary), descriptor, slot);
 }
 
 Result<void> OutputFile::write(std::string_view bytes) {

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <memory>
 
 #include "base/text_file.h"
 #include "capture/completeness.h"
@@ -22,6 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxParamBytes = 65536;
+// What the newest tool writes in a round's folder, of all its tensors.
+constexpr std::string_view kStatisticsTable = "statistic.csv";
 
 // In this order: the first part that a name contains decides.
 constexpr auto kKindWords = std::to_array<KindWord>({
@@ -156,7 +159,8 @@ bool runs_before(const Operation& a, const Operation& b) {
 bool holds_operations(const std::string& path) {
   const auto entries = list_folder(path);
   return entries && std::any_of(entries->begin(), entries->end(), [&](const Entry& entry) {
-           return entry.is_folder && is_numbered(entry.name) && entry.name.size() < 256;
+           return entry.is_folder ? is_numbered(entry.name) && entry.name.size() < 256
+                                  : entry.name == kStatisticsTable;
          });
 }
 
@@ -164,6 +168,7 @@ bool holds_operations(const std::string& path) {
 bool looks_like_round(const std::string& path) {
   const auto entries = list_folder(path);
   if (!entries) return false;
+  if (has_entry(*entries, std::string(kStatisticsTable))) return true;
   for (const Entry& entry : *entries) {
     if (!entry.is_folder || !is_numbered(entry.name)) continue;
     const auto inside = list_folder(path + "/" + entry.name);
@@ -198,8 +203,54 @@ bool is_round(const std::string& path) {
   return is_number(fs::path(path).filename().native()) && looks_like_round(path);
 }
 
+// Of a process with one device, which rank it was, as the manifests of its dump say it: machines count their devices
+// for themselves.
+class ManifestRanks {
+ public:
+  FolderFacts look_inside(Rank& rank) {
+    FolderFacts facts;
+    const std::string tensors = fs::path(rank.path).parent_path().native();
+    const auto [known, is_new] = dumps_.try_emplace(tensors);
+    if (is_new) known->second = read(tensors);
+    const auto process = known->second.find(process_of(rank.name));
+    if (process == known->second.end() || process->second.folders > 1) return facts;
+    rank.device = process->second.rank;
+    facts.process = process->first;
+    return facts;
+  }
+
+ private:
+  struct Process {
+    std::string rank;
+    size_t folders = 0;
+  };
+  using Processes = std::map<std::string, Process>;
+
+  static std::string process_of(const std::string& folder) {
+    return folder.substr(folder.find('_') + 1);
+  }
+
+  static Processes read(const std::string& tensors) {
+    Processes out;
+    for (const auto& [process, rank] : ranks_in_manifests(fs::path(tensors).parent_path().native()))
+      out[process].rank = rank;
+    if (out.empty()) return out;
+    if (const auto entries = list_folder(tensors))
+      for (const Entry& entry : *entries)
+        if (const auto found = out.find(process_of(entry.name)); found != out.end())
+          ++found->second.folders;
+    return out;
+  }
+
+  std::map<std::string, Processes> dumps_;  // by the folder of their tensors
+};
+
 FolderRules rules() {
-  return {{record::kTensorsFolder, "data"}, is_rank_name, holds_rounds, is_round, {}};
+  auto ranks = std::make_shared<ManifestRanks>();
+  return {
+      {record::kTensorsFolder, "data"}, is_rank_name, holds_rounds, is_round, [ranks](Rank& rank) {
+        return ranks->look_inside(rank);
+      }};
 }
 
 // The folder of one of these processes, or whichever there is where theirs are missing.
@@ -210,7 +261,8 @@ std::string process_folder(const std::vector<Entry>& processes, const std::vecto
     for (const Entry& entry : processes) {
       if (!entry.is_folder) continue;
       // 0_4711_1 is of the process 4711_1, and of 4711 only where that has none.
-      if (entry.name == rank.name || rank.name == rank.device + "_" + entry.name) return entry.name;
+      if (entry.name == rank.name || rank.name.substr(rank.name.find('_') + 1) == entry.name)
+        return entry.name;
       if (entry.name == rank.pid) by_pid = entry.name;
       if (any.empty()) any = entry.name;
     }
@@ -352,6 +404,51 @@ void find_what_was_kept(Recording& recording) {
       }
 }
 
+// The tensors of tables of statistics, where a dump has nothing else; nothing where it has.
+std::optional<RecordingBuilder> builder_of_tables(const RecordingBuilder& files,
+                                                  Recording& recording) {
+  bool has_tensors = false;
+  files.each([&](size_t, size_t, const std::string& unit, std::string_view below) {
+    each_file(below, [&](std::string_view file) {
+      has_tensors |= !parse_file(unit + "/" + std::string(file)).empty();
+    });
+  });
+  if (has_tensors) return std::nullopt;
+  RecordingBuilder out;
+  bool is_used = false;
+  for (size_t rank = 0; rank < recording.ranks.size(); ++rank)
+    for (size_t round = 0; round < recording.rounds.size(); ++round) {
+      const std::string path = recording.ranks[rank].path + "/" + recording.rounds[round] + "/" +
+                               std::string(kStatisticsTable);
+      std::error_code ignored;
+      if (!fs::is_regular_file(path, ignored)) continue;
+      const auto table = formats::open_tensor_file(path);
+      if (!table) {
+        recording.problems.push_back(table.error());
+        continue;
+      }
+      std::map<std::string, std::string> units;  // "13_Layer" and what lies in it
+      for (size_t i = 0; i < (*table)->size(); ++i) {
+        const std::string name = (*table)->name(i);
+        const size_t slash = name.find('/');
+        if (slash == std::string::npos) continue;
+        (units[name.substr(0, slash)] += name.substr(slash + 1) + ".bin") += '\0';
+      }
+      for (auto& [unit, text] : units) out.add(rank, round, unit, std::move(text));
+      is_used |= !units.empty();
+    }
+  return is_used ? std::optional(std::move(out)) : std::nullopt;
+}
+
+// Each slot was added as the file that it would have.
+void take_from_tables(Recording& recording) {
+  for (Slot& slot : recording.slots) {
+    slot.member = slot.file.substr(0, slot.file.rfind('.'));
+    slot.file = kStatisticsTable;
+    slot.kept = Kept::kStatistics;
+  }
+}
+
 }  // namespace
 
 OpKind atb_kind(std::string_view type, std::string_view param) {
@@ -418,26 +515,32 @@ Result<Recording> read_atb_dump(const std::string& path) {
                                                     recording.rounds[round] + "/" + below);
     });
   });
-  builder.finish(
-      recording, {}, parse_file,
-      [&](const std::string& name) {
-        Operation operation = describe(name);
-        const auto node = topologies.nodes.find(operation.ids);
-        if (node != topologies.nodes.end()) {
-          if (!node->second->type.empty()) operation.type = node->second->type;
-          if (node->second->param != "\"\"") operation.param = node->second->param;
-          operation.inputs = node->second->inputs;
-          operation.outputs = node->second->outputs;
-        }
-        const auto param = param_files.find(name);
-        if (param != param_files.end() && (operation.param.empty() || operation.param == "null"))
-          operation.param = read_param(param->second, recording.problems);
-        operation.kind = atb_kind(operation.type, operation.param);
-        return operation;
-      },
-      parent_of, runs_before);
+  auto tables = builder_of_tables(builder, recording);
+  (tables ? *tables : builder)
+      .finish(
+          recording, {}, parse_file,
+          [&](const std::string& name) {
+            Operation operation = describe(name);
+            const auto node = topologies.nodes.find(operation.ids);
+            if (node != topologies.nodes.end()) {
+              if (!node->second->type.empty()) operation.type = node->second->type;
+              if (node->second->param != "\"\"") operation.param = node->second->param;
+              operation.inputs = node->second->inputs;
+              operation.outputs = node->second->outputs;
+            }
+            const auto param = param_files.find(name);
+            if (param != param_files.end() &&
+                (operation.param.empty() || operation.param == "null"))
+              operation.param = read_param(param->second, recording.problems);
+            operation.kind = atb_kind(operation.type, operation.param);
+            return operation;
+          },
+          parent_of, runs_before);
   find_kernels(recording, topologies);
-  find_what_was_kept(recording);
+  if (tables)
+    take_from_tables(recording);
+  else
+    find_what_was_kept(recording);
   recording.completeness = judge_library_dump(recording);
   if (recording.slots.empty())
     recording.problems.push_back(Error(ErrorCode::kNotFound, recording.root)

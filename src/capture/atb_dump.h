@@ -9,7 +9,8 @@
 // decode count for themselves, so folder 0 holds the first round of both. Old versions write
 // {pid}_{device} or {pid}_{thread}, some without ait_dump/tensors before it, the oldest {pid} or
 // thread_{pid}; the newest keep tensors in atb_dump_data/data and topologies in
-// atb_dump_data/info.
+// atb_dump_data/info, and write {round}/statistic.csv (formats/atb_statistics.h), which is read where
+// there is no .bin.
 #pragma once
 
 #include <optional>

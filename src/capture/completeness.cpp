@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "base/text_file.h"
@@ -36,10 +37,11 @@ struct Manifest {
   std::optional<Time> written;
   std::string unreadable;  // why; then nothing else is known
   std::optional<bool> complete;
-  std::vector<std::string> because;  // of one that is not complete
-  bool is_torch = false;             // of `ait llm dump --probe torch`
-  std::set<std::string> processes;   // "4711", or "4711_1" where that was taken
-  std::set<std::string> pids;        // of manifests that do not tell such processes apart
+  std::vector<std::string> because;          // of one that is not complete
+  bool is_torch = false;                     // of `ait llm dump --probe torch`
+  std::set<std::string> processes;           // "4711", or "4711_1" where that was taken
+  std::map<std::string, std::string> ranks;  // of these, where it says so
+  std::set<std::string> pids;                // of manifests that do not tell such processes apart
 
   bool names(const Rank& rank) const {
     return processes.contains(rank.name.substr(rank.name.find('_') + 1)) || pids.contains(rank.pid);
@@ -56,6 +58,8 @@ void read_processes(const simdjson::dom::element& root, Manifest& out) {
   if (root["processes"].get(processes) != simdjson::SUCCESS) return;
   for (const simdjson::dom::element process : processes) {
     if (std::string name = text_of(process["name"]); !name.empty()) {
+      if (uint64_t rank = 0; process["rank"].get(rank) == simdjson::SUCCESS)
+        out.ranks[name] = std::to_string(rank);
       out.processes.insert(std::move(name));
     } else if (uint64_t pid = 0; process["pid"].get(pid) == simdjson::SUCCESS) {
       out.pids.insert(std::to_string(pid));
@@ -258,6 +262,14 @@ Completeness judge_torch_dump(const Recording& recording) {
       judge.hear(*launcher, recording, rank, launcher->name);
   }
   return judge.finish();
+}
+
+std::map<std::string, std::string> ranks_in_manifests(const std::string& root) {
+  std::map<std::string, std::string> out;
+  // The latest first, and a name is taken once.
+  for (const Manifest& manifest : manifests_in(root))
+    out.insert(manifest.ranks.begin(), manifest.ranks.end());
+  return out;
 }
 
 }  // namespace ait::capture

@@ -110,9 +110,10 @@ std::vector<KnownRank> latest_of_each_device(std::vector<KnownRank> all,
 // A process has a folder for each of its models. The first model of a kind is the same on all ranks,
 // and so is the second one.
 std::vector<std::vector<Rank>> by_model(std::vector<KnownRank> all) {
-  std::stable_sort(all.begin(), all.end(), [](const KnownRank& a, const KnownRank& b) {
-    return a.facts.started != b.facts.started ? a.facts.started < b.facts.started
-                                              : natural_less(a.rank.name, b.rank.name);
+  std::ranges::sort(all, [](const KnownRank& a, const KnownRank& b) {
+    if (a.facts.started != b.facts.started) return a.facts.started < b.facts.started;
+    if (natural_less(a.rank.name, b.rank.name)) return true;
+    return !natural_less(b.rank.name, a.rank.name) && a.rank.path < b.rank.path;
   });
   std::map<std::pair<std::string, std::string>, size_t> seen;  // of a model on a device
   std::map<std::pair<std::string, size_t>, size_t> places;
@@ -251,7 +252,8 @@ Result<RankFolders> find_ranks(const std::string& given, const FolderRules& rule
 }
 
 void list_rounds(Recording& recording, RecordingBuilder& builder, const std::string& only_round,
-                 const std::function<bool(const std::string& name)>& is_round_name) {
+                 const std::function<bool(const std::string& name)>& is_round_name,
+                 const ReadRoundFile& read_file) {
   std::vector<std::pair<size_t, std::string>> work;  // rank, round
   for (size_t rank = 0; rank < recording.ranks.size(); ++rank) {
     auto entries = list_folder(recording.ranks[rank].path);
@@ -276,7 +278,7 @@ void list_rounds(Recording& recording, RecordingBuilder& builder, const std::str
     std::vector<Error> problems;
   };
   // One stretch of rounds at a time, so that their texts need not all be in memory at once.
-  constexpr size_t kAtOnce = 64;
+  constexpr size_t kAtOnce = 32;
   std::vector<Listed> listed;
   for (size_t first = 0; first < work.size(); first += kAtOnce) {
     const size_t count = std::min(kAtOnce, work.size() - first);
@@ -289,10 +291,14 @@ void list_rounds(Recording& recording, RecordingBuilder& builder, const std::str
         listed[i].problems.push_back(units.error());
         return;
       }
-      for (const Entry& unit : *units)
-        if (unit.is_folder)
-          listed[i].units.emplace_back(unit.name,
-                                       list_files(path + "/" + unit.name, listed[i].problems));
+      for (const Entry& unit : *units) {
+        const std::string at = path + "/" + unit.name;
+        std::string files = unit.is_folder ? list_files(at, listed[i].problems)
+                            : read_file    ? read_file(at, listed[i].problems)
+                                           : std::string();
+        if (unit.is_folder || !files.empty())
+          listed[i].units.emplace_back(unit.name, std::move(files));
+      }
     });
     for (size_t i = 0; i < count; ++i) {
       const auto& [rank, round] = work[first + i];

@@ -58,8 +58,15 @@ struct FolderRules {
 // Nothing (no ranks) where the path is no such dump. Fails where it holds several dumps.
 Result<RankFolders> find_ranks(const std::string& path, const FolderRules& rules);
 
-// Lists every rank's rounds on all cores and gives it to `builder`; sets recording.rounds.
+// What a file in the folder of a round holds, as list_files would say it: such a file is a unit, too.
+// Nothing where it holds nothing.
+using ReadRoundFile =
+    std::function<std::string(const std::string& path, std::vector<Error>& problems)>;
+
+// Lists every rank's rounds on all cores and gives it to `builder`; sets recording.rounds. `read_file`
+// is called on several threads at once.
 void list_rounds(Recording& recording, RecordingBuilder& builder, const std::string& only_round,
-                 const std::function<bool(const std::string& name)>& is_round_name);
+                 const std::function<bool(const std::string& name)>& is_round_name,
+                 const ReadRoundFile& read_file = nullptr);
 
 }  // namespace ait::capture

@@ -7,8 +7,12 @@
 #include "capture/checkpoint.h"
 #include "capture/fx_tree.h"
 #include "capture/ge_tree.h"
+#include "capture/msprobe_dump.h"
 #include "capture/plain_folder.h"
+#include "capture/polygraphy_results.h"
+#include "capture/sglang_dump.h"
 #include "capture/torch_dump.h"
+#include "capture/transformers_debug.h"
 
 namespace ait::capture {
 namespace {
@@ -24,10 +28,18 @@ constexpr std::array kLayouts = {
     Layout{"manual mapping", RunKind::kMapping, false, is_manual_mapping,
            read_as_run<read_manual_mapping>},
     Layout{"torch dump", RunKind::kOperations, true, is_torch_dump, read_as_run<read_torch_dump>},
+    Layout{"msprobe dump", RunKind::kOperations, true, is_msprobe_dump,
+           read_as_run<read_msprobe_dump>},
+    Layout{"transformers' debugger", RunKind::kOperations, true, is_transformers_debug,
+           read_as_run<read_transformers_debug>},
+    Layout{"SGLang dump", RunKind::kOperations, false, is_sglang_dump,
+           read_as_run<read_sglang_dump>},
     Layout{"acceleration library's dump", RunKind::kOperations, false, is_atb_dump,
            read_as_run<read_atb_dump>},
     Layout{"FX dump", RunKind::kOperations, true, is_fx_tree, read_as_run<read_fx_tree>},
     Layout{"GE dump", RunKind::kOperations, false, is_ge_tree, read_as_run<read_ge_tree>},
+    Layout{"Polygraphy results", RunKind::kWeights, false, is_polygraphy_results,
+           read_as_run<read_polygraphy_results>},
     Layout{"checkpoint", RunKind::kWeights, false, is_checkpoint, read_as_run<read_checkpoint>},
     Layout{"folder", RunKind::kFiles, false, is_plain_folder, read_as_run<read_plain_folder>},
 };

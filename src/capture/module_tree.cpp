@@ -56,11 +56,6 @@ struct Reader {
   }
 };
 
-std::string module_around(const std::string& name) {
-  const size_t dot = name.rfind('.');
-  return dot == std::string::npos ? std::string() : name.substr(0, dot);
-}
-
 std::string call_name(const std::string& module, uint32_t number) {
   return number == 0 ? module : module + "#" + std::to_string(number);
 }
@@ -76,6 +71,12 @@ std::pair<std::string, uint32_t> module_and_call(std::string_view folder) {
     if (bad == std::errc() && stop == end) return {std::string(folder.substr(0, hash)), call};
   }
   return {std::string(folder), 0};
+}
+
+std::string module_around(std::string_view name) {
+  const std::string module = module_and_call(name).first;
+  const size_t dot = module.rfind('.');
+  return dot == std::string::npos ? std::string() : module.substr(0, dot);
 }
 
 Result<std::vector<ModuleNode>> read_module_tree(const std::string& path) {
@@ -171,7 +172,7 @@ const ModuleCalls::Call* ModuleCalls::find(const std::string& name) const {
 
 std::string ModuleCalls::parent_of(const std::string& name) const {
   if (const Call* call = find(name)) return call->parent;
-  std::string around = module_around(module_and_call(name).first);
+  std::string around = module_around(name);
   // A tree need not begin with "root": its first node has no parent there.
   return nodes_.empty() || by_name_.contains(around) ? around : std::string();
 }

@@ -23,6 +23,9 @@ namespace ait::capture {
 // "root.a.b#2" as {"root.a.b", 2}
 std::pair<std::string, uint32_t> module_and_call(std::string_view folder);
 
+// "root.a" of "root.a.b" and of "root.a.b#2"; empty for "root".
+std::string module_around(std::string_view name);
+
 struct ModuleNode {
   std::string name;
   std::string type;

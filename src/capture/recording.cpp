@@ -10,7 +10,7 @@
 namespace ait::capture {
 
 std::string Slot::tensor() const {
-  if (!member.empty()) return member;
+  if (!member.empty()) return member.substr(member.rfind('/') + 1);
   std::string name = file.substr(file.rfind('/') + 1);
   name.resize(std::min(name.rfind('.'), name.size()));
   return name;
@@ -29,17 +29,26 @@ std::optional<uint32_t> content_of(const Recording& recording, size_t rank, size
   return at->content;
 }
 
-// "20240125/0/graph_1/1/0/Add.Add_2.44.6.1706596912161941", below the rank's folder; nothing where
-// the file is not there.
-std::string named_file(const Recording& recording, size_t rank, size_t round, uint32_t slot) {
+// Where the names of files differ from round to round: sets path and member of a tensor that is
+// there.
+void name_file(const Recording& recording, size_t rank, size_t round, uint32_t slot,
+               TensorRecord& out) {
   const auto index = content_of(recording, rank, round, slot);
-  if (!index) return {};
+  if (!index) return;
   const std::vector<uint32_t>& content = recording.contents[*index];
-  const auto place = std::lower_bound(content.begin(), content.end(), slot);
-  if (place == content.end() || *place != slot) return {};
+  const auto found = std::lower_bound(content.begin(), content.end(), slot);
+  if (found == content.end() || *found != slot) return;
+  const auto place = static_cast<size_t>(found - content.begin());
   const Recording::FileNames& names = recording.file_names[*index];
-  const uint32_t at = names.name_of[static_cast<size_t>(place - content.begin())];
-  return (names.folder.empty() ? "" : names.folder + "/") + (names.texts.c_str() + at);
+  const auto text = [&](uint32_t at) { return names.texts.c_str() + at; };
+  // "20240125/0/graph_1/1/0/Add.Add_2.44.6.1706596912161941", below the rank's folder
+  out.path = recording.ranks[rank].path + "/" + (names.folder.empty() ? "" : names.folder + "/") +
+             text(names.name_of[place]);
+  // Some rounds may have been converted, and others not.
+  out.kept = stem_of_statistics(out.path) ? Kept::kStatistics : Kept::kBytes;
+  if (names.member_of.empty()) return;
+  out.member = text(names.member_of[place]);
+  if (!out.member.empty()) out.kept = recording.slots[slot].kept;
 }
 
 }  // namespace
@@ -61,13 +70,8 @@ TensorRecord Recording::record(size_t rank, size_t round, uint32_t slot) const {
   const Operation& operation = operations[from.operation];
   TensorRecord out;
   out.path = ranks[rank].path + "/";
-  if (!file_names.empty()) {
-    const std::string named = named_file(*this, rank, round, slot);
-    out.path += named.empty() ? from.file : named;
-  } else {
-    if (!rounds[round].empty()) out.path += rounds[round] + "/";
-    out.path += from.file;
-  }
+  if (file_names.empty() && !rounds[round].empty()) out.path += rounds[round] + "/";
+  out.path += from.file;
   out.rank = ranks[rank].device;
   out.round = rounds[round];
   out.operation = operation.name;
@@ -79,9 +83,7 @@ TensorRecord Recording::record(size_t rank, size_t round, uint32_t slot) const {
   out.call = from.call;
   out.member = from.member;
   out.kept = from.kept;
-  // Some rounds may have been converted, and others not.
-  if (!file_names.empty())
-    out.kept = stem_of_statistics(out.path) ? Kept::kStatistics : Kept::kBytes;
+  if (!file_names.empty()) name_file(*this, rank, round, slot, out);
   return out;
 }
 
@@ -190,7 +192,7 @@ void RecordingBuilder::finish(
                                 static_cast<uint32_t>(slots.size()));
         if (is_new) {
           name.slot.operation = operation_of(std::move(name.operation));
-          name.slot.file = file;
+          if (name.slot.file.empty()) name.slot.file = file;
           name.slot.unit = unit;
           slots.push_back(std::move(name.slot));
         }

@@ -107,9 +107,10 @@ struct Slot {
   Kept kept = Kept::kBytes;
   std::string file;    // below the round's folder
   std::string member;  // its name inside a file of several; empty for a file's only tensor
-  uint32_t unit = 0;   // the first folder of `file`
+  uint32_t unit = 0;   // the first folder of `file`, or `file` itself
 
-  // "outtensor0", "output_0": its name among the tensors of its operation.
+  // "outtensor0", "output_0": its name among the tensors of its operation, what stands last in the
+  // name that it has in its file, or in its file's.
   std::string tensor() const;
 };
 
@@ -168,6 +169,9 @@ struct Recording {
     std::string folder;
     std::string texts;              // names, each ended by a NUL
     std::vector<uint32_t> name_of;  // of each slot of the content, in its order: where in `texts`
+    // Likewise the name of the tensor inside of its file, of which is kept what its slot says; an
+    // empty text for the only tensor of a file. Empty where slots say it.
+    std::vector<uint32_t> member_of;
   };
   std::vector<FileNames> file_names;
   // By rank * rounds.size() + round, sorted by unit; absent where a rank has no such round.
@@ -181,7 +185,7 @@ class RecordingBuilder {
   // several tensors, or none.
   struct Name {
     std::string operation;
-    Slot slot;  // without operation, file and unit
+    Slot slot;  // without operation and unit; without a file where that is the one that was listed
   };
   using ParseFile = std::function<std::vector<Name>(std::string_view file)>;
 

@@ -15,6 +15,7 @@
 #include "capture/dump_folders.h"
 #include "capture/listing.h"
 #include "capture/module_tree.h"
+#include "capture/stored_as.h"
 #include "formats/registry.h"
 #include "record/dump_names.h"
 
@@ -75,40 +76,91 @@ RecordingBuilder::Name tensor_of(std::string_view folder, std::string_view stem)
   return out;
 }
 
-// Of each module's folder: the tensors of which only statistics were kept.
-using StatisticsOnly = std::map<std::string, std::set<std::string>, std::less<>>;
+// "root.norm" and "output" of "root.norm/output".
+std::pair<std::string_view, std::string_view> module_and_tensor(std::string_view name) {
+  const size_t slash = name.find('/');
+  return slash == std::string_view::npos ? std::pair(std::string_view(), std::string_view())
+                                         : std::pair(name.substr(0, slash), name.substr(slash + 1));
+}
 
-// `file` is "root.model.norm/output.pth".
-std::vector<RecordingBuilder::Name> parse_file(std::string_view file,
-                                               const StatisticsOnly& statistics) {
-  const size_t slash = file.find('/');
-  if (slash == std::string_view::npos) return {};
-  const std::string_view folder = file.substr(0, slash);
-  const std::string_view name = file.substr(slash + 1);
-  if (name.find('/') != std::string_view::npos) return {};
-  if (const std::string_view stem = stem_of(name); !stem.empty()) return {tensor_of(folder, stem)};
-  std::vector<RecordingBuilder::Name> out;
-  const auto kept = statistics.find(folder);
-  if (name != record::kStatisticsFile || kept == statistics.end()) return out;
-  for (const std::string& stem : kept->second) {
-    out.push_back(tensor_of(folder, stem));
-    out.back().slot.member = stem;
-    out.back().slot.kept = Kept::kStatistics;
+// The tensors that the table of a whole round tells of, as list_files would list them.
+std::string read_round_table(const std::string& path, std::vector<Error>& problems) {
+  std::string out;
+  if (!path.ends_with(std::string("/") + record::kStatisticsFile)) return out;
+  const auto table = formats::open_tensor_file(path);
+  if (!table) {
+    problems.push_back(table.error());
+    return out;
+  }
+  for (size_t i = 0; i < (*table)->size(); ++i) {
+    const std::string name = (*table)->name(i);
+    const auto [module, tensor] = module_and_tensor(name);
+    if (module.empty() || !is_tensor_name(tensor) || name.find('\0') != std::string::npos ||
+        tensor.find('/') != std::string_view::npos)
+      continue;
+    out += name;
+    out += '\0';
   }
   return out;
 }
 
-// Looks into one table of each kind of folder: other rounds have the same tensors. A tensor that
-// was kept whole in any round is not taken from a table in another, where a killed process lost it.
-StatisticsOnly read_statistics(Recording& recording, const RecordingBuilder& builder) {
-  StatisticsOnly out;
-  StatisticsOnly whole;
+// By each module's folder.
+using TensorNames = std::map<std::string, std::set<std::string, std::less<>>, std::less<>>;
+
+bool has_tensor(const TensorNames& names, std::string_view folder, std::string_view tensor) {
+  const auto found = names.find(folder);
+  return found != names.end() && found->second.contains(tensor);
+}
+
+// What is to be known of a run before its files can be taken for tensors.
+struct Statistics {
+  TensorNames in_tables;  // of single modules
+  // A tensor that was kept whole in any round is not taken from a table in another, where a killed
+  // process lost it.
+  TensorNames whole;
+};
+
+RecordingBuilder::Name tensor_in_table(std::string_view folder, std::string_view stem) {
+  RecordingBuilder::Name out = tensor_of(folder, stem);
+  out.slot.kept = Kept::kStatistics;
+  return out;
+}
+
+// `file` is "root.model.norm/output.pth", or "statistics.csv/root.model.norm/output".
+std::vector<RecordingBuilder::Name> parse_file(std::string_view file,
+                                               const Statistics& statistics) {
+  const auto [folder, name] = module_and_tensor(file);
+  std::vector<RecordingBuilder::Name> out;
+  if (folder == record::kStatisticsFile) {
+    const auto [module, stem] = module_and_tensor(name);
+    if (has_tensor(statistics.whole, module, stem)) return out;
+    out.push_back(tensor_in_table(module, stem));
+    out.back().slot.file = folder;
+    out.back().slot.member = name;
+    return out;
+  }
+  if (folder.empty() || name.find('/') != std::string_view::npos) return out;
+  if (const std::string_view stem = stem_of(name); !stem.empty()) return {tensor_of(folder, stem)};
+  const auto kept = statistics.in_tables.find(folder);
+  if (name != record::kStatisticsFile || kept == statistics.in_tables.end()) return out;
+  for (const std::string& stem : kept->second) {
+    if (has_tensor(statistics.whole, folder, stem)) continue;
+    out.push_back(tensor_in_table(folder, stem));
+    out.back().slot.member = stem;
+  }
+  return out;
+}
+
+// Looks into one table of each kind of folder: other rounds have the same tensors.
+Statistics read_statistics(Recording& recording, const RecordingBuilder& builder) {
+  Statistics out;
   builder.each([&](size_t rank, size_t round, const std::string& unit, std::string_view files) {
+    if (unit == record::kStatisticsFile) return;
     bool has_table = false;
     each_file(files, [&](std::string_view file) {
       has_table |= file == record::kStatisticsFile;
       if (const std::string_view stem = stem_of(file); !stem.empty())
-        whole[unit].insert(std::string(stem));
+        out.whole[unit].insert(std::string(stem));
     });
     if (!has_table) return;
     const auto table =
@@ -119,27 +171,35 @@ StatisticsOnly read_statistics(Recording& recording, const RecordingBuilder& bui
       return;
     }
     for (size_t i = 0; i < (*table)->size(); ++i)
-      if (const std::string name = (*table)->name(i); is_tensor_name(name)) out[unit].insert(name);
+      if (const std::string name = (*table)->name(i); is_tensor_name(name))
+        out.in_tables[unit].insert(name);
   });
-  for (const auto& [unit, names] : whole)
-    if (const auto found = out.find(unit); found != out.end())
-      for (const std::string& name : names) found->second.erase(name);
   return out;
 }
 
 RecordedCalls recorded_calls(const RecordingBuilder& builder) {
   RecordedCalls out;
-  builder.each([&](size_t, size_t, const std::string& unit, std::string_view) {
-    const auto [module, call] = module_and_call(unit);
+  const auto add = [&](std::string_view folder) {
+    const auto [module, call] = module_and_call(folder);
     out[module].insert(call);
+  };
+  builder.each([&](size_t, size_t, const std::string& unit, std::string_view files) {
+    if (unit != record::kStatisticsFile) return add(unit);
+    std::string_view last;  // the tensors of a module come together
+    each_file(files, [&](std::string_view file) {
+      const std::string_view folder = module_and_tensor(file).first;
+      if (folder != last) add(folder);
+      last = folder;
+    });
   });
   return out;
 }
 
-// A round holds modules' folders, which hold inputs and outputs.
+// A round holds modules' folders, which hold inputs and outputs, or a table.
 bool is_round(const std::string& path) {
   const auto entries = list_folder(path);
   if (!entries) return false;
+  if (has_entry(*entries, record::kStatisticsFile)) return true;
   size_t looked_at = 0;
   constexpr size_t kLookAt = 8;  // a module may have no files
   for (const Entry& entry : *entries) {
@@ -194,6 +254,8 @@ FolderFacts look_inside(Rank& rank) {
     // Numbers of processes come again, in containers soon.
     if (double began = 0; manifest["process_started"].get(began) == simdjson::SUCCESS)
       facts.process += "@" + std::to_string(began);
+    if (std::string_view host; manifest["host"].get(host) == simdjson::SUCCESS)
+      facts.process += "@" + std::string(host);
   }
   return facts;
 }
@@ -223,8 +285,8 @@ Result<Recording> read_model(const std::string& root, std::vector<Rank> ranks,
     recording.model = tree.front().type;
   }
   RecordingBuilder builder;
-  list_rounds(recording, builder, only_round, is_number);
-  const StatisticsOnly statistics = read_statistics(recording, builder);
+  list_rounds(recording, builder, only_round, is_number, read_round_table);
+  const Statistics statistics = read_statistics(recording, builder);
   const ModuleCalls calls(tree, recorded_calls(builder));
   builder.finish(
       recording, calls.operations(),
@@ -237,6 +299,7 @@ Result<Recording> read_model(const std::string& root, std::vector<Rank> ranks,
       [&](const std::string& name) { return calls.parent_of(name); },
       [&](const Operation& a, const Operation& b) { return calls.less(a.name, b.name); });
   recording.completeness = judge_torch_dump(recording);
+  note_stored_as(recording);
   return recording;
 }
 
@@ -247,6 +310,16 @@ OpKind torch_kind(std::string_view type) { return kind_by_words(kKindWords, type
 bool is_torch_dump(const std::string& path) {
   const auto found = find_ranks(path, rules());
   return !found || !found->ranks.empty();
+}
+
+Result<std::vector<Rank>> find_torch_folders(const std::string& path) {
+  auto found = find_ranks(path, rules());
+  if (!found) return fail(found.error());
+  std::vector<Rank> out = std::move(found->ranks);
+  for (std::vector<Rank>& more : found->more_models)
+    out.insert(out.end(), std::make_move_iterator(more.begin()),
+               std::make_move_iterator(more.end()));
+  return out;
 }
 
 Result<Recording> read_torch_dump(const std::string& path) {

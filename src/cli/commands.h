@@ -7,6 +7,7 @@
 
 #include "cli/tensor_source.h"
 #include "compare/measure.h"
+#include "compare/plan.h"
 #include "convert/watch.h"
 #include "formats/write.h"
 #include "match/level.h"
@@ -30,8 +31,19 @@ struct CompareOptions {
   bool statistics = false;  // a report on these alone
   bool dequantise = false;  // my checkpoint is quantised
   std::vector<tables::Condition> fail_on;
+  std::string fail_on_text;  // as it was given
   compare::MetricCompat compat = compare::MetricCompat::kOwn;
   size_t threads = 0;
+
+  std::vector<std::string> nodes;  // that the runs are spread over; none: paths are of this machine
+
+  // Comparing in parts: cli/compare_parts.h.
+  std::string plan;       // where to write it
+  std::string from_plan;  // which to read
+  compare::PartNumber part;
+  std::string cut;           // where to write the plan of that part alone
+  bool lists_files = false;  // compare nothing; print the files of that part
+  std::string merge;         // the folder of parts to join
 };
 
 struct ShowOptions {
@@ -44,7 +56,8 @@ struct ShowOptions {
 struct ConvertOptions {
   std::string source;
   std::string destination;                    // empty: beside the source
-  std::optional<formats::FileFormat> format;  // nothing: statistics
+  std::optional<formats::FileFormat> format;  // nothing: statistics, or a dump
+  bool to_dump = false;
   std::string statistics_folder;
   bool watch = false;
   bool delete_source = false;

@@ -1,15 +1,21 @@
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 
 #include "base/log.h"
+#include "base/node_paths.h"
+#include "capture/node_map.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/compare_many.h"
+#include "cli/compare_parts.h"
 #include "cli/nearest.h"
 #include "cli/process_io.h"
 #include "cli/report_name.h"
 #include "compare/measure.h"
+#include "launch/python.h"
 #include "match/pair_paths.h"
 #include "report/json.h"
 #include "report/utf8.h"
@@ -164,20 +170,72 @@ int run_why(const CompareOptions& options, const match::PairList& list) {
                kDone);
 }
 
-int run_compare(const CompareOptions& options) {
+// Runs that are spread over nodes, as folders to list here.
+struct NodeViews {
+  std::vector<capture::NodeView> views;
+
+  // Puts the folder of a view in the place of a map.
+  Result<void> resolve(CompareOptions& options) {
+    const char* listings = std::getenv("AIT_NODE_LISTINGS");
+    std::vector<std::pair<capture::NodeMap, std::string*>> maps;
+    for (std::string* path : {&options.golden.path, &options.actual.path}) {
+      if (!capture::is_node_map(*path)) continue;
+      auto map = capture::read_node_map(*path);
+      if (!map) return fail(map.error());
+      for (const capture::NodeFolder& each : *map)
+        if (std::find(options.nodes.begin(), options.nodes.end(), each.node) == options.nodes.end())
+          options.nodes.push_back(each.node);
+      maps.emplace_back(std::move(*map), path);
+    }
+    if (maps.empty()) return {};
+    if (!options.noise.empty())
+      return fail(Error(ErrorCode::kUsage)
+                  << "--noise does not go together with a map of nodes; leave it out, and give ait "
+                     "locate --noise the report of the healthy run");
+    use_node_paths(options.nodes);
+    for (auto& [map, path] : maps) {
+      std::string listed = listings == nullptr ? "" : listings;
+      if (!listed.empty()) listed += path == &options.golden.path ? "/golden" : "/my";
+      auto view = capture::NodeView::create(map, listed);
+      if (!view) return fail(view.error());
+      *path = view->path();
+      views.push_back(std::move(*view));
+    }
+    return {};
+  }
+};
+
+// Pairs with the paths that files have on their nodes.
+match::Pairs on_nodes(match::Pairs pairs) {
+  pairs.at = [at = std::move(pairs.at)](size_t index) {
+    match::Pair pair = at(index);
+    for (match::Side* side : {&pair.golden, &pair.actual})
+      for (capture::TensorRecord& record : side->records)
+        record.path = capture::node_path(record.path);
+    return pair;
+  };
+  return pairs;
+}
+
+int run_compare(const CompareOptions& given) {
+  if (!given.from_plan.empty()) return run_part(given);
+  if (!given.merge.empty()) return run_merge(given);
+  CompareOptions options = given;
+  NodeViews views;
+  if (auto resolved = views.resolve(options); !resolved) return report_error(resolved.error());
   // A tensor that was picked by name, or bare bytes, are one tensor.
   const auto is_tensor = [](const TensorSource& source) {
     return !source.name.empty() || source.raw.has_value();
   };
-  const auto list = match::pair_paths({.golden = options.golden.path,
-                                       .actual = options.actual.path,
-                                       .golden_is_tensor = is_tensor(options.golden),
-                                       .actual_is_tensor = is_tensor(options.actual),
-                                       .mapping_file = options.mapping_file,
-                                       .token_map = options.token_map,
-                                       .level = options.level,
-                                       .dequantise = options.dequantise,
-                                       .why = options.why});
+  auto list = match::pair_paths({.golden = options.golden.path,
+                                 .actual = options.actual.path,
+                                 .golden_is_tensor = is_tensor(options.golden),
+                                 .actual_is_tensor = is_tensor(options.actual),
+                                 .mapping_file = options.mapping_file,
+                                 .token_map = options.token_map,
+                                 .level = options.level,
+                                 .dequantise = options.dequantise,
+                                 .why = options.why});
   if (!list) return report_error(list.error());
   if (!list->kind && !options.html.empty())
     return report_error(Error(ErrorCode::kUsage)
@@ -193,20 +251,27 @@ int run_compare(const CompareOptions& options) {
                         << " has no effect on two files of one tensor each; it is for two dumps, "
                            "of torch or of the acceleration library");
   if (!options.why.empty()) return run_why(options, *list);
+  if (!list->kind && !options.plan.empty())
+    return report_error(Error(ErrorCode::kUsage)
+                        << "--plan has no effect on two files of one tensor each; they are one "
+                           "pair, so compare them without it");
   if (!list->kind) return run_compare_one(options);
-  if (options.noise.empty()) return run_compare_many(options, *list, nullptr);
+  if (!options.plan.empty()) return run_plan(options, *list);
+  if (!options.nodes.empty()) list->pairs = on_nodes(std::move(list->pairs));
+  if (options.noise.empty()) return run_compare_many(options, *list, {});
   if (!list->automatic)
     return report_error(Error(ErrorCode::kUsage)
                         << "--noise is for two dumps, whose operations are in order; leave it out");
   const auto noise = measure_noise(options);
   if (!noise) return report_error(noise.error());
-  return run_compare_many(options, *list, &*noise);
+  return run_compare_many(options, *list, {.noise = &*noise});
 }
 
 constexpr const char* kCompareExitStatus =
     "  0  done, whatever was found\n"
     "  1  a condition of --fail-on was met\n"
     "  2  wrong usage, unreadable input, nothing to compare, or a report that cannot be written\n"
+    "     with --merge also: parts are missing; the report of the others is …_partial.csv\n"
     "  130  stopped by Ctrl-C; of many pairs, those done are in a report named …_partial.csv\n";
 
 // Options as words, before they are understood.
@@ -220,10 +285,11 @@ class CompareCommand : public CommandOf<CompareOptions> {
   void add_options(OptionSet& set) override {
     CompareOptions& o = options_;
     set.group("Input");
-    set.add_required("--golden-path", o.golden.path, "PATH",
-                     "the trusted side: a tensor file of any format, a folder of such\n"
-                     "files, a checkpoint, a dump of torch or of the acceleration\n"
-                     "library, or a folder that holds golden_tensor");
+    set.add_option("--golden-path", o.golden.path, "PATH",
+                   "the trusted side: a tensor file of any format, a folder of such\n"
+                   "files, a checkpoint, a dump of torch or of the acceleration\n"
+                   "library, or a folder that holds golden_tensor; or a json file that\n"
+                   "names the folders of such a run by node: {\"node\": [\"/folder\"]}");
     set.add_option("--my-path", o.actual.path, "PATH",
                    "the side to check, of the same kind; with golden_tensor needed only\n"
                    "if the files have been moved: the folder that they are in now");
@@ -258,10 +324,27 @@ class CompareCommand : public CommandOf<CompareOptions> {
     set.add_option("--golden-shape", golden_.shape, "SHAPE", "the shape of these bytes, as 2,3");
     set.add_option("--my-dtype", actual_.dtype, "TYPE", "my file is bare bytes of this type");
     set.add_option("--my-shape", actual_.shape, "SHAPE", "the shape of these bytes, as 2,3");
+    set.group("Parts, on many machines");
+    set.add_option("--plan", o.plan, "FILE",
+                   "compare nothing; write down who is to be compared with whom");
+    set.add_option("--from-plan", o.from_plan, "FILE",
+                   "compare a part of what that file says; with --part and -o");
+    set.add_option("--part", part_, "K/N", "which part of how many, from 1/N to N/N");
+    set.add_option("--cut", o.cut, "FILE",
+                   "with --from-plan and --part, compare nothing; write a plan of that\n"
+                   "part alone, for a machine that the whole is too large for");
+    set.add_flag("--files", o.lists_files,
+                 "with --from-plan and --part, compare nothing; print the files of that\n"
+                 "part, one on a line");
+    set.add_option("--merge", o.merge, "DIR", "make the report of all parts in that folder");
+    set.add_choice("--on", on_, {"ray"}, "ENGINE",
+                   "compare on all nodes of a Ray cluster: the one of --address or\n"
+                   "$RAY_ADDRESS, else one of this machine that is started for it");
+    set.add_option("--address", address_, "ADDRESS", "of the Ray cluster, as ray start says it");
     set.group("Output");
     set.add_option("-o,--output", o.output_folder, "DIR",
-                   "folder for the csv report; if not given, a single pair gets no\n"
-                   "report, and many pairs get one in the current folder");
+                   "folder for the csv report, or for a part; if not given, a single pair\n"
+                   "gets no report, and many pairs get one in the current folder");
     set.add_option("--html", o.html, "FILE",
                    "for many pairs, also make a page to look at in a browser");
     add_json(set, o.json);
@@ -278,6 +361,7 @@ class CompareCommand : public CommandOf<CompareOptions> {
   }
 
   Result<void> understand() override {
+    if (auto fits = understand_parts(); !fits) return fits;
     auto golden = parse_raw_layout(golden_.dtype, golden_.shape, "--golden-dtype");
     if (!golden) return fail(golden.error());
     auto actual = parse_raw_layout(actual_.dtype, actual_.shape, "--my-dtype");
@@ -305,13 +389,128 @@ class CompareCommand : public CommandOf<CompareOptions> {
     auto conditions = tables::parse_fail_on(fail_on_);
     if (!conditions) return fail(conditions.error());
     options_.fail_on = std::move(*conditions);
+    options_.fail_on_text = fail_on_;
     return {};
   }
 
-  int run() override { return run_compare(options_); }
+  int run() override { return on_.empty() ? run_compare(options_) : run_on_ray(); }
 
  private:
+  // The Python package makes the plan, places its parts and merges them, each by this program.
+  int run_on_ray() {
+    const CompareOptions& o = options_;
+    std::error_code error;
+    std::vector<std::string> words = {
+        "--program", std::filesystem::read_symlink("/proc/self/exe", error).native()};
+    const auto add = [&](const char* option, const std::string& value) {
+      if (!value.empty()) words.insert(words.end(), {option, value});
+    };
+    const auto flag = [&](const char* option, bool is_set) {
+      if (is_set) words.emplace_back(option);
+    };
+    add("--address", address_);
+    add("--output", o.output_folder);
+    add("--html", o.html);
+    add("--threads", o.threads == 0 ? "" : std::to_string(o.threads));
+    flag("--json", o.json);
+    flag("--explain", o.explain);
+    words.emplace_back("--");
+    add("--golden-path", o.golden.path);
+    add("--my-path", o.actual.path);
+    add("--golden-name", o.golden.name);
+    add("--my-name", o.actual.name);
+    add("--golden-dtype", golden_.dtype);
+    add("--golden-shape", golden_.shape);
+    add("--my-dtype", actual_.dtype);
+    add("--my-shape", actual_.shape);
+    add("--op-mapping-file", o.mapping_file);
+    add("--token-map", o.token_map);
+    add("--cmp-level", level_);
+    add("--fail-on", fail_on_);
+    add("--metric-compat", compat_);
+    flag("--weight", o.dequantise);
+    flag("--extended", o.extended);
+    flag("--stats", o.statistics);
+    const GracefulStop stop;
+    const auto end = launch::run_python_module("ait_llm.cluster", words);
+    return end ? end->status() : report_error(end.error());
+  }
+
+  // Which of the ways to compare in parts was asked for, and whether the other options go with it.
+  Result<void> understand_parts() {
+    CompareOptions& o = options_;
+    const auto wrong = [](const auto&... words) {
+      Error error(ErrorCode::kUsage);
+      static_cast<void>((error << ... << words));
+      return fail(error);
+    };
+    const bool reads_plan = !o.from_plan.empty() || !o.merge.empty();
+    if (!address_.empty() && on_.empty())
+      return wrong("--address has no effect without --on ray; add that");
+    if (!on_.empty())
+      for (const auto& [given, option] :
+           {std::pair(!o.plan.empty(), "--plan"), std::pair(!o.from_plan.empty(), "--from-plan"),
+            std::pair(!o.merge.empty(), "--merge"), std::pair(!o.why.empty(), "--why"),
+            std::pair(!o.noise.empty(), "--noise")})
+        if (given)
+          return wrong(option, " does not go together with --on ray; leave it out",
+                       option == std::string_view("--noise")
+                           ? ", and give ait locate --noise the report of the healthy run"
+                           : "");
+    if (!o.from_plan.empty() && !o.merge.empty())
+      return wrong("--merge joins parts that --from-plan compared; leave out one of the two");
+    if (!reads_plan) {
+      if (o.golden.path.empty())
+        return wrong("--golden-path is required; see `ait llm compare --help`");
+      if (!part_.empty() || !o.cut.empty() || o.lists_files)
+        return wrong(!part_.empty()  ? "--part"
+                     : o.lists_files ? "--files"
+                                     : "--cut",
+                     " has no effect without --from-plan");
+      if (o.plan.empty()) return {};
+      for (const auto& [given, option] :
+           {std::pair(!o.noise.empty(), "--noise"), std::pair(!o.why.empty(), "--why"),
+            std::pair(!o.html.empty(), "--html"), std::pair(o.explain, "--explain"),
+            std::pair(!o.output_folder.empty(), "--output")})
+        if (given)
+          return wrong(option, " has no effect on --plan, which compares nothing; leave it out",
+                       option == std::string_view("--noise")
+                           ? ", and give ait locate --noise the report of the healthy run"
+                           : "");
+      return {};
+    }
+    for (const auto& [given, option] :
+         {std::pair(!o.golden.path.empty(), "--golden-path"),
+          std::pair(!o.actual.path.empty(), "--my-path"), std::pair(!o.plan.empty(), "--plan"),
+          std::pair(!o.mapping_file.empty(), "--op-mapping-file"),
+          std::pair(!o.token_map.empty(), "--token-map"), std::pair(!level_.empty(), "--cmp-level"),
+          std::pair(!o.why.empty(), "--why"), std::pair(!o.noise.empty(), "--noise"),
+          std::pair(o.dequantise, "--weight"), std::pair(o.extended, "--extended"),
+          std::pair(o.statistics, "--stats"), std::pair(!fail_on_.empty(), "--fail-on"),
+          std::pair(!compat_.empty(), "--metric-compat")})
+      if (given) return wrong(option, " is said where the plan is made; leave it out here");
+    if (!o.merge.empty())
+      return part_.empty() && o.cut.empty() && !o.lists_files
+                 ? Result<void>()
+                 : wrong("--merge takes all parts; leave out --part, --cut and --files");
+    for (const auto& [given, option] :
+         {std::pair(!o.html.empty(), "--html"), std::pair(o.explain, "--explain")})
+      if (given) return wrong(option, " has no effect on a part; give it with --merge");
+    const int asked =
+        (o.cut.empty() ? 0 : 1) + (o.output_folder.empty() ? 0 : 1) + (o.lists_files ? 1 : 0);
+    if (asked != 1)
+      return wrong("--from-plan needs -o DIR, the folder that all parts share",
+                   asked == 0 ? "" : ", or --cut FILE or --files, and not two of them");
+    auto part = parse_part(part_);
+    if (!part) return fail(part.error());
+    o.part = *part;
+    return {};
+  }
+
   RawWords golden_, actual_;
+  std::string part_;
+  std::string on_;
+  std::string address_;
   std::string fail_on_;
   std::string compat_;
   std::string level_;
@@ -330,7 +529,10 @@ CommandEntry compare_command() {
         "llm compare -gp golden_folder -mp my_folder -o out",
         "llm compare -gp torch_run/ait_dump -mp my_run/ait_dump -o out --html report.html",
         "llm compare -gp torch_run/ait_dump -mp my_run/ait_dump --why 2_Layer/0_LinearOperation",
-        "llm compare -gp golden.npy -mp actual.npy --fail-on 'cosine_similarity<0.999,nan'"},
+        "llm compare -gp golden.npy -mp actual.npy --fail-on 'cosine_similarity<0.999,nan'",
+        "llm compare -gp torch_run/ait_dump -mp my_run/ait_dump --plan run.plan",
+        "llm compare --from-plan run.plan --part 3/16 -o parts", "llm compare --merge parts -o out",
+        "llm compare -gp torch_run/ait_dump -mp my_run/ait_dump -o out --on ray"},
        kCompareExitStatus},
       &make_command<CompareCommand>};
 }

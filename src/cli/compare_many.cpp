@@ -27,13 +27,6 @@ namespace {
 constexpr size_t kShownProblems = 5;
 constexpr size_t kMaxPathBytes = 4096;  // as reasons have them
 
-void log_problems(const match::PairList& list) {
-  for (size_t i = 0; i < list.problems.size() && i < kShownProblems; ++i)
-    log_warning(list.problems[i].text());
-  if (list.problems.size() > kShownProblems)
-    log_warning(fmt::format("… and {} more such problems", list.problems.size() - kShownProblems));
-}
-
 // Writes the page that --html asks for; its path, or nothing where none was asked for. `rows` holds
 // what was judged.
 Result<std::string> write_html(const CompareOptions& options, const match::PairList& list,
@@ -59,6 +52,13 @@ Result<std::string> write_html(const CompareOptions& options, const match::PairL
 }
 
 }  // namespace
+
+void log_problems(const match::PairList& list) {
+  for (size_t i = 0; i < list.problems.size() && i < kShownProblems; ++i)
+    log_warning(list.problems[i].text());
+  if (list.problems.size() > kShownProblems)
+    log_warning(fmt::format("… and {} more such problems", list.problems.size() - kShownProblems));
+}
 
 Result<locate::NoiseRun> measure_noise(const CompareOptions& options) {
   const auto list = match::pair_paths({.golden = options.golden.path,
@@ -89,7 +89,7 @@ Result<locate::NoiseRun> measure_noise(const CompareOptions& options) {
 }
 
 int run_compare_many(const CompareOptions& options, const match::PairList& list,
-                     const locate::NoiseRun* noise) {
+                     const RowsFrom& from) {
   log_problems(list);
   log_info("comparing " + printable(list.what, kMaxPathBytes));
   auto csv = tables::RowReport::create(
@@ -103,7 +103,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
   std::map<std::string, size_t> hits;
   std::optional<Error> write_error;
   const GracefulStop stop;
-  locate::Locator locator({.in_order = list.automatic.has_value(), .noise = noise},
+  locate::Locator locator({.in_order = list.automatic.has_value(), .noise = from.noise},
                           [&](compare::Row&& row, uint64_t) {
                             if (write_error) return;
                             if (auto written = csv->append(row); !written) {
@@ -119,19 +119,24 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
   {
     Progress progress(list.pairs.count);
     size_t measured = 0;
-    compare::compare_pairs(list.pairs, measure_options(options), stop.requested(),
-                           [&](compare::Row&& row, uint64_t bytes) {
-                             locator.add(std::move(row), bytes);
-                             progress.advance(++measured, bytes);
-                           });
+    const auto add = [&](compare::Row&& row, uint64_t bytes) {
+      locator.add(std::move(row), bytes);
+      progress.advance(++measured, bytes);
+    };
+    if (from.each) {
+      if (auto read = from.each(stop.requested(), add); !read) return report_error(read.error());
+    } else {
+      compare::compare_pairs(list.pairs, measure_options(options), stop.requested(), add);
+    }
     locator.finish();
   }
   if (write_error) return report_error(*write_error);
-  const bool partial = stop.requested();
+  const bool stopped = stop.requested();
+  const bool partial = stopped || from.is_partial;
   const std::string note = comparison_note(list, options.noise);
   const auto report_path = csv->finish(partial ? "_partial" : "", note);
   if (!report_path) return report_error(report_path.error());
-  if (partial)
+  if (stopped)
     log_warning(fmt::format("stopped: {} of {} rows are in the partial report", found.rows(),
                             list.pairs.count));
 
@@ -176,8 +181,8 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
   for (const auto& [text, count] : hits)
     log_warning(fmt::format("--fail-on {} is met by {} rows", printable(text), count));
   if (!page) return report_error(page.error());
-  if (partial) return kInterruptedStatus;
-  if (found.paired() == 0)
+  if (stopped) return kInterruptedStatus;
+  if (found.paired() == 0 && !partial)
     return report_error(Error(ErrorCode::kUsage)
                         << "nothing was compared: no tensor of one side has a counterpart in the "
                            "other; the report gives the reasons");

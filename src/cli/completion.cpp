@@ -59,6 +59,7 @@ std::string bash_script(const std::vector<CommandText>& commands) {
       names.insert(names.end(), option.names.begin(), option.names.end());
       if (option.meta.empty()) continue;
       std::vector<std::string> patterns;
+      patterns.reserve(option.names.size());
       for (const std::string& name : option.names)
         patterns.push_back(quoted(key(command) + "|" + name));
       const std::string action = !option.choices.empty()
@@ -133,8 +134,8 @@ std::string zsh_script(const std::vector<CommandText>& commands) {
                      : names_file(option.meta) ? "_files"
                                                : "");
       for (const std::string& name : option.names)
-        specifications.push_back(quoted("(" + joined(option.names, " ") + ")" + name + "[" +
-                                        zsh_text(short_help(option.help)) + "]" + value));
+        specifications.push_back(quoted(fmt::format("({}){}[{}]{}", joined(option.names, " "), name,
+                                                    zsh_text(short_help(option.help)), value)));
     }
     for (const OptionText& operand : command.operands)
       specifications.push_back(

@@ -8,6 +8,7 @@
 #include "cli/common_options.h"
 #include "cli/process_io.h"
 #include "convert/files.h"
+#include "convert/run.h"
 #include "convert/watch.h"
 
 namespace ait::cli {
@@ -61,6 +62,20 @@ int convert_folder(const ConvertOptions& options, FileFormat format) {
   return print(text, counts->files == 0 ? kCannot : kDone);
 }
 
+int convert_to_dump(const ConvertOptions& options) {
+  const GracefulStop stop;
+  const auto counts =
+      convert::convert_run(options.source, options.destination, stop.requested(), warn);
+  if (!counts) return report_error(counts.error());
+  std::string text = fmt::format("{} tensors", counts->tensors);
+  if (counts->statistics > 0) text += fmt::format(" and statistics of {}", counts->statistics);
+  text += fmt::format(" written to {}\n", printable(counts->folder));
+  if (counts->left > 0)
+    text += fmt::format("{} tensors could not be converted; the reasons are above\n", counts->left);
+  if (stop.requested()) return print(text, kInterruptedStatus);
+  return print(text, counts->tensors + counts->statistics == 0 ? kCannot : kDone);
+}
+
 class ConvertCommand : public CommandOf<ConvertOptions> {
  public:
   void add_options(OptionSet& set) override {
@@ -68,8 +83,10 @@ class ConvertCommand : public CommandOf<ConvertOptions> {
     set.add_optional_operand("DST", options_.destination,
                              "the new file, whose extension names its format, or folder");
     set.group("Formats");
-    set.add_choice("--to", to_, {"bin", "npy", "npz", "pth", "safetensors"}, "FORMAT",
-                   "the new format, if the extension of DST does not name it");
+    set.add_choice("--to", to_, {"bin", "dump", "npy", "npz", "pth", "safetensors"}, "FORMAT",
+                   "the new format, if the extension of DST does not name it; dump: a run\n"
+                   "of msprobe, SGLang, transformers or Polygraphy becomes a torch dump,\n"
+                   "DST/ait_dump");
     set.group("Statistics");
     set.add_option("--to-stats", options_.statistics_folder, "DIR",
                    "write statistics of each file of a GE or FX dump beside it");
@@ -95,6 +112,10 @@ class ConvertCommand : public CommandOf<ConvertOptions> {
     if (options_.watch || options_.delete_source || !info_.empty())
       return fail(usage() << "--info, --watch and --delete-source belong to --to-stats");
     if (options_.source.empty()) return fail(usage() << "SRC is missing: what is to be converted?");
+    options_.to_dump = to_ == "dump";
+    if (options_.to_dump && options_.destination.empty())
+      return fail(usage() << "DST is missing: --to dump needs a folder for the new dump");
+    if (options_.to_dump) return {};
     options_.format = formats::file_format_of(to_.empty() ? options_.destination : "." + to_);
     if (!options_.format)
       return fail(usage() << "the new format is missing: give --to, or a DST that ends in .bin, "
@@ -104,6 +125,7 @@ class ConvertCommand : public CommandOf<ConvertOptions> {
 
   int run() override {
     if (!options_.statistics_folder.empty()) return convert_to_statistics(options_);
+    if (options_.to_dump) return convert_to_dump(options_);
     std::error_code ignored;
     if (!fs::is_directory(options_.source, ignored)) return convert_one(options_, *options_.format);
     if (options_.destination.empty())
@@ -124,6 +146,7 @@ CommandEntry convert_command() {
           "Convert tensor files to another format, or dumps to statistics",
           {"SRC [DST] [options]",
            {"llm convert layer.bin layer.npy", "llm convert msit_ge_dump out --to pth",
+            "llm convert msprobe_dump out --to dump",
             "llm convert --to-stats msit_ge_dump --watch --delete-source"}},
           &make_command<ConvertCommand>};
 }

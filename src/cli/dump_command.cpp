@@ -43,6 +43,16 @@ class DumpCommand : public CommandOf<DumpOptions> {
     set.add_option("--save-tensor-part", words_.part, "N",
                    "0 inputs, 1 outputs, 2 both; 2 if not given");
     set.add_option("--device-id", words_.device, "N", "only this device; all if not given");
+    set.add_option("--when", words_.when, "LIST",
+                   "with --probe torch: statistics of all rounds, tensors only of\n"
+                   "those around one in which something begins to hold: nan, inf,\n"
+                   "'norm>X', every=N (a round in N), spike=F (F times the running\n"
+                   "median), as in nan,spike=10; all rounds if -er is not given");
+    set.add_option("--keep", words_.keep, "N",
+                   "with --when: rounds to keep before and after; 2 if not given");
+    set.add_flag("--sketch", o.sketch,
+                 "with --probe torch: statistics with a sketch of each tensor, from\n"
+                 "which `ait llm compare` estimates distances, in place of tensors");
     set.group("How");
     set.add_optional("--seed", words_.seed, kDefaultSeed, "[N]",
                      "ask the libraries of the command for the same results in every\n"
@@ -95,7 +105,8 @@ CommandEntry dump_command() {
             "llm dump --exec \"bash run.sh\" -er 0,1 -o out",
             "llm dump --exec \"bash run.sh\" --type model onnx",
             "llm dump --exec \"bash run.sh\" -ids 2, 3_1 -child False",
-            "llm dump --exec \"python3 generate.py\" --probe torch -o golden"},
+            "llm dump --exec \"python3 generate.py\" --probe torch -o golden",
+            "llm dump --exec \"python3 train.py\" --probe torch --when nan,spike=10 -o my"},
            kExecExitStatus},
           &make_command<DumpCommand>};
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/common_options.h"
+#include "watch/trigger.h"
 
 namespace ait::cli {
 namespace {
@@ -60,8 +61,8 @@ Result<std::string> parse_ids(const std::vector<std::string>& words) {
   return comma_list(list);
 }
 
-Result<std::vector<Rounds>> parse_rounds(const std::vector<std::string>& words) {
-  if (words.empty()) return std::vector<Rounds>{{0, 0}};
+Result<std::vector<Rounds>> parse_rounds(const std::vector<std::string>& words, bool is_watched) {
+  if (words.empty()) return std::vector<Rounds>{is_watched ? dump::kAllRounds : Rounds{0, 0}};
   const auto illegal = [&](std::string_view why) {
     return fail(wrong("-er") << "'" << printable(joined(words)) << "' " << why
                              << ": give first and last round of each range, as in 1,3 or 3,5,7,7");
@@ -160,6 +161,16 @@ Result<Probe> parse_probe(const DumpWords& words) {
                                << "', choose from atb, torch, fx");
 }
 
+// Tells a wrong list before the command runs, and not an hour later in its output.
+Result<std::string> parse_when(const DumpWords& words) {
+  if (words.probe != dump::name_of(Probe::kTorch))
+    return fail(
+        wrong("--when") << "watches the modules of a Python script: it needs --probe torch");
+  if (auto conditions = watch::parse_conditions(words.when); !conditions)
+    return fail(wrong("--when") << conditions.error().message());
+  return words.when;
+}
+
 }  // namespace
 
 Result<DumpOptions> understand_dump(const DumpWords& words) {
@@ -180,7 +191,7 @@ Result<DumpOptions> understand_dump(const DumpWords& words) {
   take(options.probe, parse_probe(words));
   take(options.types, parse_types(words.types));
   take(options.ids, parse_ids(words.ids));
-  take(options.rounds, parse_rounds(words.rounds));
+  take(options.rounds, parse_rounds(words.rounds, !words.when.empty()));
   take(options.operation_name, parse_operation_names(words.operation_names));
   take(options.children, parse_bool("-child", words.children));
   take(options.time, parse_int("-time", words.time, 2, "0 is before, 1 after, 2 both"));
@@ -188,6 +199,19 @@ Result<DumpOptions> understand_dump(const DumpWords& words) {
   if (!words.device.empty())
     take(options.device,
          parse_int("-device", words.device, INT_MAX, "give the number of one device"));
+  if (!words.when.empty()) take(options.when, parse_when(words));
+  if (!words.keep.empty() && words.when.empty() && all_right) {
+    problem = wrong("--keep") << "says how many rounds --when keeps: it needs --when";
+    all_right = false;
+  }
+  if (options.sketch && words.probe != dump::name_of(Probe::kTorch) && all_right) {
+    problem = wrong("--sketch") << "is made of what modules of a Python script compute: it needs "
+                                   "--probe torch";
+    all_right = false;
+  }
+  if (!words.keep.empty())
+    take(options.keep, parse_int("--keep", words.keep, static_cast<int>(watch::Trigger::kMaxKeep),
+                                 "give a number of rounds from 0 to 1000"));
   if (!words.seed.empty()) take(options.seed, parse_seed(words.seed));
   if (!all_right) return fail(problem);
   return out;

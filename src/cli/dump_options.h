@@ -38,6 +38,8 @@ struct DumpWords {
   std::string part = "2";
   std::string device;
   std::string seed;
+  std::string when;
+  std::string keep;
   DumpOptions rest;  // what needs no understanding
 };
 

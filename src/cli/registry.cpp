@@ -7,6 +7,7 @@
   entry(compare) \
   entry(aclcmp) \
   entry(dump) \
+  entry(watch) \
   entry(errcheck) \
   entry(opcheck) \
   entry(convert) \
@@ -35,7 +36,7 @@ Registry all_commands() {
        "ait finds the operator at which a large language model goes numerically wrong.",
        {"llm compare -gp golden.npy -mp actual.npy", "show layer.pth", "doctor"}},
       {"llm",
-       "Large language models:",
+       "Language models:",
        {"llm compare -gp golden.npy -mp actual.npy", "llm dump --exec \"bash run.sh\" -o out"}},
       {"api",
        "Pre-check of the torch APIs of a training:",

@@ -44,6 +44,11 @@ struct Entry {
 
   bool is_readable() const { return tensor || description; }
   bool has_statistics() const { return tensor || (description && description->statistics); }
+  // Of data that were not kept, somebody may have counted what is not finite.
+  bool has_counts() const {
+    return tensor ||
+           (has_statistics() && description->statistics->nan && description->statistics->inf);
+  }
   DType dtype() const { return tensor ? tensor->dtype() : description->dtype; }
   const Shape& shape() const { return tensor ? tensor->shape() : description->shape; }
   size_t elements() const {
@@ -66,6 +71,8 @@ Entry measure_entry(const TensorFile& file, size_t index, size_t threads) {
     entry.statistics.maximum = description->statistics->maximum;
     entry.statistics.mean = description->statistics->mean;
     entry.statistics.l2_norm = description->statistics->l2_norm;
+    entry.statistics.nan = description->statistics->nan.value_or(0);
+    entry.statistics.positive_inf = description->statistics->inf.value_or(0);  // of either sign
   }
   return entry;
 }
@@ -100,6 +107,7 @@ JsonObject describe(const Entry& entry) {
         .set("max", value_of(entry, &Statistics::maximum))
         .set("mean", mean_of(entry))
         .set("l2_norm", s.l2_norm);
+  if (!entry.tensor && entry.has_counts()) object.set("nan", s.nan).set("inf", s.inf());
   if (entry.tensor)
     object.set("l1_norm", s.l1_norm)
         .set("nan", s.nan)
@@ -141,8 +149,7 @@ int show_list(const ShowOptions& options, const TensorFile& file) {
     cells.push_back(cell_text(value_of(entry, &Statistics::minimum)));
     cells.push_back(cell_text(value_of(entry, &Statistics::maximum)));
     cells.push_back(cell_text(mean_of(entry)));
-    // Of data that were not kept nobody has counted them.
-    if (entry.tensor) {
+    if (entry.has_counts()) {
       cells.push_back(std::to_string(s.nan));
       cells.push_back(std::to_string(s.inf()));
     }
@@ -198,6 +205,10 @@ Table facts_of(const ShowOptions& options, const TensorFile& file, const Entry& 
   table.add({"max", cell_text(value_of(entry, &Statistics::maximum))});
   table.add({"mean", report::number_text(s.mean)});
   table.add({"l2 norm", report::number_text(s.l2_norm)});
+  if (!entry.tensor && entry.has_counts()) {
+    table.add({"nan", std::to_string(s.nan)});
+    table.add({"inf", std::to_string(s.inf())});
+  }
   return table;
 }
 

@@ -2,70 +2,47 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "base/parallel.h"
+#include "base/read_ahead.h"
 #include "compare/transform.h"
-#include "formats/registry.h"
+#include "formats/file_cache.h"
 #include "metrics/extremes.h"
 
 namespace ait::compare {
 namespace {
 
 using capture::TensorRecord;
+using formats::FileCache;
+using formats::SharedFile;
 using formats::TensorFile;
 
-// Batches on their way per thread: enough to keep the disk busy ahead of the threads.
+// Batches on their way per thread: whoever takes the rows may keep one thread busy for a while.
 constexpr size_t kInFlightPerThread = 8;
 
-// Pairs up to this size are not read ahead; so many of them go together.
+// Pairs up to this size go so many together, where so many in a row were that small.
 constexpr uint64_t kSmallPairBytes = uint64_t{128} << 10;
 constexpr size_t kSmallPairs = 32;
+
+// Pairs that are known before their turn, so that the disk can be asked for the large ones.
+constexpr size_t kPairsAhead = 64;
 
 // Files that hold many tensors are opened once for all of them, the last ones of each side: more
 // than a checkpoint has shards, as tensors next to each other need not lie in the same shard.
 constexpr size_t kCachedFiles = 256;
 
-// A file and where each of its tensors is.
-struct OpenFile {
-  std::unique_ptr<TensorFile> file;
-  std::unordered_map<std::string, size_t> index_of;
-};
-
-using SharedFile = std::shared_ptr<const Result<OpenFile>>;
-
-SharedFile open(const std::string& path) {
-  auto opened = formats::open_tensor_file(path);
-  if (!opened) return std::make_shared<const Result<OpenFile>>(fail(opened.error()));
-  OpenFile file{std::move(*opened), {}};
-  if (file.file->size() > 1)
-    for (size_t i = 0; i < file.file->size(); ++i) file.index_of.emplace(file.file->name(i), i);
-  return std::make_shared<const Result<OpenFile>>(std::move(file));
-}
-
-class FileCache {
- public:
-  SharedFile get(const std::string& path) {
-    for (const auto& [known, file] : recent_)
-      if (known == path) return file;
-    recent_.emplace_front(path, open(path));
-    if (recent_.size() > kCachedFiles) recent_.pop_back();
-    return recent_.front().second;
-  }
-
- private:
-  std::deque<std::pair<std::string, SharedFile>> recent_;
-};
-
 // One side of a pair between opening and its rows.
 using OpenSide = std::vector<SharedFile>;
 
+using Emit = std::function<void(Row&& row, uint64_t bytes, size_t pair)>;
+
 // One pair between opening and its rows.
 struct Item {
+  size_t number = 0;
   match::Pair pair;
   OpenSide golden;
   OpenSide actual;
@@ -89,7 +66,7 @@ Result<Content> load(const TensorFile& file, size_t index) {
 
 Result<Content> load(const SharedFile& file, const TensorRecord& record, const std::string& name) {
   if (!*file) return fail(file->error());
-  const OpenFile& opened = **file;
+  const formats::IndexedFile& opened = **file;
   if (opened.file->size() == 1 && (name.empty() || opened.file->name(0) == name))
     return load(*opened.file, 0);
   const auto found = opened.index_of.find(name);
@@ -154,6 +131,23 @@ Result<Content> load_side(const match::Side& side, const OpenSide& files) {
   return Content(std::move(*tensor));
 }
 
+void describe(Row& row, const match::Pair& pair) {
+  row.token = pair.token;
+  row.phase = pair.phase;
+  row.subject = pair.subject;
+  row.origin = pair.origin;
+  if (pair.complete()) {
+    row.certainty = pair.certainty;
+    row.certainty_reason = pair.why;
+  }
+  const auto from = [](Side& side, const match::Side& paired) {
+    side.records = paired.records;
+    side.transform = paired.transform;
+  };
+  from(row.golden, pair.golden);
+  from(row.actual, pair.actual);
+}
+
 class Run {
  public:
   Run(const match::Pairs& pairs, const Options& options, const std::atomic<bool>& stop)
@@ -162,7 +156,7 @@ class Run {
     options_.stop = &stop;
   }
 
-  size_t run(size_t threads, const std::function<void(Row&&, uint64_t)>& emit) {
+  size_t run(size_t threads, const Emit& emit) {
     size_t finished = 0;
     with_threads(threads, [&] {
       const size_t in_flight = kInFlightPerThread * available_threads();
@@ -181,21 +175,48 @@ class Run {
 
  private:
   using Batch = std::vector<Item>;
+  struct Ahead {
+    Batch items;
+    bool is_asked_for = false;
+  };
   Batch& batch(size_t i) { return batches_[i % batches_.size()]; }
 
-  // Large files are opened ahead, one pair at a time, so that the disk brings them while others are
-  // measured. Small ones, of which there may be millions, go many together to the thread that
-  // measures them.
   bool prepare(Batch& into) {
+    // One more than is taken, so that the first need not wait for all.
+    for (size_t i = 0; i < 2 && next_ - taken_ < kPairsAhead; ++i) look_ahead();
     into.clear();
-    while (!stop_ && next_ < pairs_.count) {
-      Item& at = into.emplace_back();
-      at.pair = pairs_.at(next_++);
-      const bool ahead = reads_ahead_;
-      if (!at.pair.unread && (ahead || has_members(at.pair))) open_files(at);
-      if (ahead || into.size() == kSmallPairs) break;
+    if (stop_ || ahead_.empty()) return false;
+    if (ahead_.front().is_asked_for) disk_.take();
+    into = std::move(ahead_.front().items);
+    ahead_.pop_front();
+    taken_ += into.size();
+    for (Item& at : into)
+      if (!at.pair.unread && has_members(at.pair)) open_files(at);
+    return true;
+  }
+
+  // Large pairs go one at a time. Small ones, of which there may be millions, go many together to the
+  // thread that measures them.
+  void look_ahead() {
+    if (next_ >= pairs_.count) return;
+    const bool small = small_in_a_row_ >= kSmallPairs;
+    Ahead& next = ahead_.emplace_back();
+    next.items.resize(std::min(small ? kSmallPairs : 1, pairs_.count - next_));
+    next.is_asked_for = !small;
+    for (Item& at : next.items) {
+      at.number = next_++;
+      at.pair = pairs_.at(at.number);
     }
-    return !into.empty();
+    if (next.is_asked_for) disk_.want(paths_of(next.items[0].pair));
+  }
+
+  static std::vector<std::string> paths_of(const match::Pair& pair) {
+    std::vector<std::string> paths;
+    if (pair.unread) return paths;
+    for (const match::Side* side : {&pair.golden, &pair.actual})
+      for (const TensorRecord& record : side->records)
+        if (record.member.empty()) paths.push_back(record.path);
+    return paths;
   }
 
   static bool has_members(const match::Pair& pair) {
@@ -213,7 +234,8 @@ class Run {
   static OpenSide open_side(const match::Side& side, FileCache& files) {
     OpenSide out;
     for (const TensorRecord& record : side.records)
-      out.push_back(record.member.empty() ? open(record.path) : files.get(record.path));
+      out.push_back(record.member.empty() ? formats::open_indexed(record.path)
+                                          : files.get(record.path));
     return out;
   }
 
@@ -221,17 +243,17 @@ class Run {
     const match::Pair& pair = at.pair;
     if (!pair.unread && !at.opened) open_files(at);
     if (pair.unread) {
-      Row row;
-      describe(row, pair);
-      row.reason = pair.alone;
-      at.rows.emplace_back(std::move(row), 0);
+      at.rows.emplace_back(unread_row(pair), 0);
     } else if (is_whole_file(pair.golden) && is_whole_file(pair.actual) &&
                (holds_several(at.golden) || holds_several(at.actual))) {
       for (const auto& [name, sides] : names_of(at)) measure_named(name, sides, at);
     } else {
       measure_whole(at);
     }
-    if (!at.rows.empty()) reads_ahead_ = at.rows.front().second > kSmallPairBytes;
+    if (!at.rows.empty() && at.rows.front().second > kSmallPairBytes)
+      small_in_a_row_ = 0;
+    else
+      ++small_in_a_row_;
     at.golden.clear();
     at.actual.clear();
     at.stopped = stop_;
@@ -329,40 +351,26 @@ class Run {
     return fail(Error(ErrorCode::kNotFound) << pair.alone);
   }
 
-  static void describe(Row& row, const match::Pair& pair) {
-    row.token = pair.token;
-    row.phase = pair.phase;
-    row.subject = pair.subject;
-    row.origin = pair.origin;
-    if (pair.complete()) {
-      row.certainty = pair.certainty;
-      row.certainty_reason = pair.why;
-    }
-    const auto from = [](Side& side, const match::Side& paired) {
-      side.records = paired.records;
-      side.transform = paired.transform;
-    };
-    from(row.golden, pair.golden);
-    from(row.actual, pair.actual);
-  }
-
   // Whether its rows were given out: they end at the first pair that was cut short, since a gap
   // would look like a result.
-  bool finish(Item& at, const std::function<void(Row&&, uint64_t)>& emit) {
+  bool finish(Item& at, const Emit& emit) {
     cut_short_ |= at.stopped;
     if (cut_short_) return false;
-    for (auto& [row, bytes] : at.rows) emit(std::move(row), bytes);
+    for (auto& [row, bytes] : at.rows) emit(std::move(row), bytes, at.number);
     return true;
   }
 
   const match::Pairs& pairs_;
   Options options_;
   const std::atomic<bool>& stop_;
-  FileCache golden_files_;
-  FileCache actual_files_;
+  FileCache golden_files_{kCachedFiles};
+  FileCache actual_files_{kCachedFiles};
   std::vector<Batch> batches_;
-  size_t next_ = 0;                       // pair
-  std::atomic<bool> reads_ahead_ = true;  // the last pair that was measured is worth it
+  size_t next_ = 0;   // pair to look at
+  size_t taken_ = 0;  // pairs that are worked on or done
+  std::deque<Ahead> ahead_;
+  ReadAhead disk_;
+  std::atomic<size_t> small_in_a_row_ = 0;  // of the pairs that were measured last
   bool cut_short_ = false;
 };
 
@@ -373,7 +381,8 @@ Result<std::pair<Tensor, Tensor>> load_pair(const match::Pair& pair) {
   for (const match::Side* side : {&pair.golden, &pair.actual}) {
     if (!side->present()) return fail(Error(ErrorCode::kNotFound) << "a side is missing");
     OpenSide files;
-    for (const TensorRecord& record : side->records) files.push_back(open(record.path));
+    for (const TensorRecord& record : side->records)
+      files.push_back(formats::open_indexed(record.path));
     auto content = load_side(*side, files);
     if (!content) return fail(content.error());
     if (!content->tensor)
@@ -384,10 +393,24 @@ Result<std::pair<Tensor, Tensor>> load_pair(const match::Pair& pair) {
   return std::pair(std::move(tensors[0]), std::move(tensors[1]));
 }
 
+Row unread_row(const match::Pair& pair) {
+  Row row;
+  describe(row, pair);
+  row.reason = pair.alone;
+  return row;
+}
+
+size_t compare_numbered(const match::Pairs& pairs, const Options& options,
+                        const std::atomic<bool>& stop,
+                        const std::function<void(Row&& row, uint64_t bytes, size_t pair)>& emit) {
+  return Run(pairs, options, stop).run(options.threads, emit);
+}
+
 size_t compare_pairs(const match::Pairs& pairs, const Options& options,
                      const std::atomic<bool>& stop,
                      const std::function<void(Row&& row, uint64_t bytes)>& emit) {
-  return Run(pairs, options, stop).run(options.threads, emit);
+  return compare_numbered(pairs, options, stop,
+                          [&](Row&& row, uint64_t bytes, size_t) { emit(std::move(row), bytes); });
 }
 
 }  // namespace ait::compare

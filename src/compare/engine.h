@@ -9,9 +9,9 @@
 // tests/compare/example_test.cpp runs this example.
 //
 // Memory does not grow with the number or size of the tensors: files are mapped, and only a few
-// pairs per thread are on their way at any time. Files are opened, and so asked for from the disk,
-// in the order of the pairs, ahead of the threads that read them; large tensors are shared among
-// the threads.
+// pairs per thread are on their way at any time. Large files are asked for from the disk in the
+// order of the pairs, ahead of the threads that read them; large tensors are shared among the
+// threads.
 #pragma once
 
 #include <atomic>
@@ -32,6 +32,14 @@ namespace ait::compare {
 size_t compare_pairs(const match::Pairs& pairs, const Options& options,
                      const std::atomic<bool>& stop,
                      const std::function<void(Row&& row, uint64_t bytes)>& emit);
+
+// The same; `emit` also hears which of the pairs a row is of.
+size_t compare_numbered(const match::Pairs& pairs, const Options& options,
+                        const std::atomic<bool>& stop,
+                        const std::function<void(Row&& row, uint64_t bytes, size_t pair)>& emit);
+
+// What is known of a pair of which nothing was read: who it is, and Pair::alone as the reason.
+Row unread_row(const match::Pair& pair);
 
 // The two tensors of a pair as they are compared: parts put together, rows chosen. Fails where a side
 // cannot be read, or holds no data.

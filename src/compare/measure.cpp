@@ -5,18 +5,16 @@
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
+#include <vector>
+
+#include "metrics/bound.h"
+#include "record/crc32.h"
 
 namespace ait::compare {
 namespace {
 
 // The old tools' lower bound of a norm in the cosine.
 constexpr double kOldNormClamp = 1e-8;
-
-// Statistics in a file are off by this part of themselves at most: they are written as float32
-// (2^-23, since the shortest text may lie half a unit from it), and the older tools' means and
-// norms are sums in float32, whose errors are those of a handful of roundings when it is done in
-// pairs.
-constexpr double kWrittenRounding = 0x1p-20;
 
 void add_reason(Row& row, std::string_view sentence) {
   if (!row.reason.empty()) row.reason += ' ';
@@ -103,36 +101,13 @@ std::string_view reason_for(capture::Kept kept, bool is_golden) {
   return is_golden ? reasons::kGoldenDescription : reasons::kActualDescription;
 }
 
-bool all_finite(const metrics::Side& side) {
-  return std::isfinite(side.maximum) && std::isfinite(side.minimum) && std::isfinite(side.mean) &&
-         std::isfinite(side.l2_norm);
-}
-
-// Two tensors whose norms, means or extremes are this far apart are themselves at least as far
-// apart: | |g| - |m| | <= |g - m| (triangle inequality), sqrt(n) |mean(g) - mean(m)| <= |g - m|
-// (Cauchy-Schwarz), and maxima and minima cannot differ by more than the largest difference of two
-// elements, which is no larger than |g - m|. Relative to |g|. What the numbers may be off by for
-// being rounded is taken off: extremes and sqrt(n) times the mean are no larger than the norm.
-// Nothing where data are not all finite: their norm leaves out elements that the other side may
-// have, so that it bounds nothing.
-std::optional<double> smallest_distance(const Row& row, const Content& golden_content,
-                                        const Content& actual_content) {
-  const metrics::Side& golden = *row.golden.statistics;
-  const metrics::Side& actual = *row.actual.statistics;
-  if (!all_finite(golden) || !all_finite(actual)) return std::nullopt;
-  const double golden_part = golden_content.tensor ? 0 : kWrittenRounding * golden.l2_norm;
-  const double actual_part = actual_content.tensor ? 0 : kWrittenRounding * actual.l2_norm;
-  const double rounding = golden_content.rounding + actual_content.rounding;
-  const auto apart_by = [&](double g, double m, double weight) {
-    return (std::abs(g - m) - rounding) * weight - golden_part - actual_part;
+std::optional<double> smallest_distance(const Row& row, const Content& golden,
+                                        const Content& actual) {
+  const auto written = [](const Content& content) {
+    return content.tensor ? 0.0 : std::max(metrics::kWrittenRounding, content.rounding_of_type);
   };
-  const double apart = std::max(
-      {0.0, apart_by(golden.l2_norm, actual.l2_norm, 1),
-       apart_by(golden.mean, actual.mean, std::sqrt(static_cast<double>(golden.elements))),
-       apart_by(golden.maximum, actual.maximum, 1), apart_by(golden.minimum, actual.minimum, 1)});
-  if (apart == 0) return 0;
-  const double scale = golden.l2_norm + golden_part + golden_content.rounding;
-  return scale > 0 ? std::optional(apart / scale) : std::nullopt;
+  return metrics::distance_at_least({*row.golden.statistics, written(golden), golden.rounding},
+                                    {*row.actual.statistics, written(actual), actual.rounding});
 }
 
 std::string at_least_text(double distance) {
@@ -141,7 +116,81 @@ std::string at_least_text(double distance) {
   return text;
 }
 
+std::optional<metrics::Sketch> sketch_of(const Content& content) {
+  return content.tensor ? metrics::sketch(content.tensor->view()) : content.sketch;
+}
+
+// Nothing unless what was kept of a side has a sketch.
+std::optional<metrics::Estimate> estimate(const Row& row, const Content& golden,
+                                          const Content& actual) {
+  if (!golden.sketch && !actual.sketch) return std::nullopt;
+  if (row.golden.has_non_finite() || row.actual.has_non_finite()) return std::nullopt;
+  const auto of_golden = sketch_of(golden);
+  const auto of_actual = sketch_of(actual);
+  if (!of_golden || !of_actual) return std::nullopt;
+  return metrics::estimate(*of_golden, row.golden.statistics->l2_norm, *of_actual,
+                           row.actual.statistics->l2_norm);
+}
+
+std::string group_text(const char* what, const std::optional<metrics::Estimate::Group>& group) {
+  if (!group) return {};
+  std::string out = std::string(" The norms differ most in ") + what;
+  if (group->first == group->last) return out + " " + std::to_string(group->first) + ".";
+  return out + "s " + std::to_string(group->first) + " to " + std::to_string(group->last) + ".";
+}
+
+std::string estimate_text(const metrics::Estimate& estimate) {
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "by the sketches the relative euclidean distance is about %.3g (%.3g to %.3g), the "
+                "cosine about %.6g (%.6g to %.6g).",
+                estimate.distance.value, estimate.distance.least, estimate.distance.most,
+                estimate.cosine.value, estimate.cosine.least, estimate.cosine.most);
+  return text + group_text("row", estimate.row) + group_text("column", estimate.column);
+}
+
 bool is_complex(const Content& content) { return info(content.dtype).kind == DTypeKind::kComplex; }
+
+// Whether a CRC-32, in eight hexadecimal digits, is that of the elements in row-major order. Some
+// tools take it of bfloat16 widened to float32.
+bool has_checksum(const TensorView& view, const std::string& checksum) {
+  constexpr size_t kStretchElements = size_t{1} << 16;
+  std::vector<std::byte> stretch;
+  std::vector<std::byte> wide;
+  uint32_t crc = 0;
+  uint32_t wide_crc = 0;
+  const bool can_widen = view.dtype == DType::kBFloat16;
+  for (size_t first = 0; first < view.elements; first += kStretchElements) {
+    const size_t count = std::min(kStretchElements, view.elements - first);
+    stretch.resize(count * size_bytes(view.dtype));
+    gather(view, first, count, stretch.data());
+    crc = record::crc32(stretch.data(), stretch.size(), crc);
+    if (!can_widen) continue;
+    wide.assign(count * sizeof(float), std::byte{0});
+    for (size_t i = 0; i < count; ++i)
+      std::copy_n(stretch.data() + 2 * i, 2, wide.data() + sizeof(float) * i + 2);
+    wide_crc = record::crc32(wide.data(), wide.size(), wide_crc);
+  }
+  const auto is = [&](uint32_t value) {
+    char text[9];
+    std::snprintf(text, sizeof text, "%08x", value);
+    return checksum == text;
+  };
+  return is(crc) || (can_widen && is(wide_crc));
+}
+
+// Nothing where they cannot be told: a side has no checksum, or they are of different kinds. Tools
+// write CRC-32, which can be computed of data, MD5, or sums of their own.
+std::optional<bool> have_same_checksum(const Content& golden, const Content& actual) {
+  constexpr size_t kCrcDigits = 8;
+  if (golden.dtype != actual.dtype) return std::nullopt;
+  for (const auto& [whole, other] : {std::pair(&golden, &actual), std::pair(&actual, &golden)})
+    if (whole->tensor && other->checksum.size() == kCrcDigits)
+      return has_checksum(whole->tensor->view(), other->checksum);
+  if (golden.checksum.empty() || golden.checksum.size() != actual.checksum.size())
+    return std::nullopt;
+  return golden.checksum == actual.checksum;
+}
 
 // At least one side has no data.
 void compare_what_was_kept(Row& row, const Content& golden, const Content& actual) {
@@ -151,32 +200,54 @@ void compare_what_was_kept(Row& row, const Content& golden, const Content& actua
     add_reason(row, reasons::kComplexAgainstReal);
   } else if (row.golden.statistics && row.actual.statistics) {
     row.distance_at_least = smallest_distance(row, golden, actual);
+    row.estimate = estimate(row, golden, actual);
   }
+  if (row.estimate)
+    row.distance_at_least =
+        std::max(row.distance_at_least.value_or(0), row.estimate->distance.least);
   if (!golden.tensor) add_reason(row, reason_for(row.golden.kept, true));
   if (!actual.tensor) add_reason(row, reason_for(row.actual.kept, false));
-  if (row.distance_at_least) add_reason(row, at_least_text(*row.distance_at_least));
+  if (row.estimate) {
+    add_reason(row, estimate_text(*row.estimate));
+  } else if (row.distance_at_least) {
+    add_reason(row, at_least_text(*row.distance_at_least));
+  }
+  if (count_elements(golden.shape) != count_elements(actual.shape)) return;
+  const auto same = have_same_checksum(golden, actual);
+  if (same) add_reason(row, *same ? reasons::kSameChecksum : reasons::kOtherChecksum);
+  if (!same || !*same) return;
+  metrics::Comparison& comparison = row.comparison.emplace();
+  comparison.elements = count_elements(golden.shape).value_or(0);
+  comparison.identical = true;
+  if (row.golden.statistics) comparison.golden = *row.golden.statistics;
+  if (row.actual.statistics) comparison.actual = *row.actual.statistics;
 }
 
 }  // namespace
 
 Content::Content(const formats::Description& description)
-    : dtype(description.dtype), shape(description.shape) {
+    : dtype(description.dtype), shape(description.shape), checksum(description.checksum) {
   if (!description.statistics) return;
   rounding = description.statistics->rounding;
+  rounding_of_type = description.statistics->rounding_of_type;
   metrics::Side& side = statistics.emplace();
   side.elements = count_elements(shape).value_or(0) * (is_complex(*this) ? 2 : 1);
   side.maximum = description.statistics->maximum;
   side.minimum = description.statistics->minimum;
   side.mean = description.statistics->mean;
   side.l2_norm = description.statistics->l2_norm;
+  side.nan = description.statistics->nan.value_or(0);
+  // Nobody says of which sign they are.
+  side.positive_inf = description.statistics->inf.value_or(0);
+  sketch = metrics::parse_sketch(description.statistics->sketch, dtype, shape);
 }
 
 bool Side::has_non_finite() const {
   if (!statistics) return false;
   if (kept == capture::Kept::kBytes) return statistics->non_finite() > 0;
   // Some tools look at a NaN only where it gets into a sum.
-  return !std::isfinite(statistics->maximum) || !std::isfinite(statistics->minimum) ||
-         !std::isfinite(statistics->mean);
+  return statistics->non_finite() > 0 || !std::isfinite(statistics->maximum) ||
+         !std::isfinite(statistics->minimum) || !std::isfinite(statistics->mean);
 }
 
 const char* word(Verdict verdict) {

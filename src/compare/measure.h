@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "compare/row.h"
 #include "formats/registry.h"
 #include "metrics/compare.h"
+#include "metrics/sketch.h"
 #include "tensor/tensor.h"
 
 namespace ait::compare {
@@ -44,6 +46,9 @@ struct Content {
   std::optional<Tensor> tensor;
   std::optional<metrics::Side> statistics;  // of a side without a tensor
   double rounding = 0;                      // of these: formats::Description::Statistics
+  std::optional<metrics::Sketch> sketch;
+  double rounding_of_type = 0;  // likewise
+  std::string checksum;         // of data that were not kept; or empty
 
   Content() = default;
   Content(Tensor whole)  // NOLINT: a tensor is one kind of content
@@ -67,6 +72,10 @@ inline constexpr const char* kActualStatistics =
     "my_data holds statistics only: max, min, mean and norm are given.";
 inline constexpr const char* kGoldenDescription = "golden_data holds type and shape only.";
 inline constexpr const char* kActualDescription = "my_data holds type and shape only.";
+inline constexpr const char* kSameChecksum =
+    "the checksums of the data are equal: every element is identical.";
+inline constexpr const char* kOtherChecksum =
+    "the checksums of the data differ: they are not identical.";
 inline constexpr const char* kComplex = "complex data, compared as pairs of reals.";
 inline constexpr const char* kComplexAgainstReal = "complex against real data, not compared.";
 }  // namespace reasons

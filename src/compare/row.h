@@ -12,6 +12,7 @@
 #include "capture/capture.h"
 #include "match/pair.h"
 #include "metrics/compare.h"
+#include "metrics/sketch.h"
 #include "tensor/tensor.h"
 
 namespace ait::compare {
@@ -69,6 +70,8 @@ struct Row {
   std::optional<metrics::Comparison> comparison;
   // Where a side has statistics only: the relative euclidean distance cannot be smaller.
   std::optional<double> distance_at_least;
+  // Where it has a sketch beside them.
+  std::optional<metrics::Estimate> estimate;
   std::string reason;  // sentences joined by blanks; empty when there is nothing to say
   // Nothing until a Locator has seen the row, or where nothing was compared.
   std::optional<Judgement> judgement;

@@ -11,19 +11,12 @@
 //   for (size_t i = 0; i < store->size(); ++i)
 //     if (auto row = store->at(i)) use(*row);
 //
-// The file, integers little-endian (docs/formats/rows.md):
-//
-//   1. "ait rows", then the version as 4 bytes, 4 zero bytes
-//   2. blocks: "rows", bytes of the payload, number of rows, crc32 of the payload (4 bytes each),
-//      then the payload; every block but the last has kRowsPerBlock rows
-//   3. where there is one, the note: "note", its bytes and their crc32 (4 bytes each), then the text
-//   4. the offset of every block, 8 bytes each
-//   5. "ait-end.", then the number of rows and the offset of part 4 (8 bytes each)
+// The file is that of block_file.h (docs/formats/rows.md); every block but the last has kRowsPerBlock rows.
 //
 // A payload is the fields of its rows one after the other, in the order of row_fields() in
-// row_store.cpp: whole numbers as LEB128, reals as 8 bytes, text as the length that it shares with
+// row_codec.h: whole numbers as LEB128, reals as 8 bytes, text as the length that it shares with
 // the same field of the row before and the rest. Text beyond 64 KiB, or 1 MiB in a row, is cut when
-// it is written and refused when it is read. Without part 5 (a writer that was killed) the
+// it is written and refused when it is read. Without an end (a writer that was killed) the
 // blocks that are whole are read. A change of fields is a new version.
 #pragma once
 
@@ -35,13 +28,13 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
-#include "base/output_file.h"
+#include "compare/block_file.h"
 #include "compare/row.h"
 
 namespace ait::compare {
 
-inline constexpr uint32_t kRowStoreVersion = 2;
-inline constexpr size_t kRowsPerBlock = 256;
+inline constexpr uint32_t kRowStoreVersion = 3;
+inline constexpr size_t kRowsPerBlock = kItemsPerBlock;
 
 class RowStoreWriter {
  public:
@@ -56,14 +49,10 @@ class RowStoreWriter {
   Result<std::string> finish_beside(const std::string& report, std::string_view note = {});
 
  private:
-  explicit RowStoreWriter(OutputFile file) : file_(std::move(file)) {}
-  Result<void> write(std::string_view bytes);
+  explicit RowStoreWriter(BlockWriter file) : file_(std::move(file)) {}
   Result<void> end_block();
 
-  OutputFile file_;
-  uint64_t written_bytes_ = 0;
-  uint64_t rows_ = 0;
-  std::vector<uint64_t> blocks_;
+  BlockWriter file_;
   std::string payload_;
   uint32_t payload_rows_ = 0;
   std::vector<std::string> previous_;  // text of the row before, by field
@@ -76,22 +65,17 @@ class RowStore {
   static Result<RowStore> open(const std::string& path);
   static Result<RowStore> read(std::shared_ptr<const MappedFile> file);
 
-  size_t size() const { return rows_; }
-  bool is_complete() const { return complete_; }  // the writer came to its end
+  size_t size() const { return file_.items(); }
+  bool is_complete() const { return file_.is_complete(); }  // the writer came to its end
   Result<Row> at(size_t index) const;
   // As the writer was given it; empty where there is none. kCorrupt where it is damaged.
-  Result<std::string> note() const;
+  Result<std::string> note() const { return file_.note(); }
 
  private:
   RowStore() = default;
-  Result<void> read_end();
-  Result<void> scan();
   Result<std::vector<Row>> read_block(size_t block) const;
 
-  std::shared_ptr<const MappedFile> file_;
-  size_t rows_ = 0;
-  bool complete_ = false;
-  std::vector<uint64_t> blocks_;  // offsets
+  BlockFile file_;
   mutable size_t loaded_ = ~size_t{0};
   mutable Result<std::vector<Row>> block_;
 };

@@ -10,11 +10,10 @@
 #include "capture/converted.h"
 #include "capture/fx_tree.h"
 #include "capture/ge_names.h"
+#include "convert/table.h"
 #include "formats/registry.h"
 #include "metrics/compare.h"
 #include "metrics/extremes.h"
-#include "report/csv.h"
-#include "report/number.h"
 
 namespace ait::convert {
 namespace {
@@ -27,8 +26,6 @@ using metrics::Extremes;
 constexpr std::string_view kArray = ".npy";
 constexpr std::string_view kArrayFormat = "npy";
 constexpr std::string_view kGeFormat = "GE dump";
-constexpr std::string_view kTableHeader =
-    "NodeName,NodeType,InputOutput,Index,DataType,Shape,Max,Min,Mean,L2Norm,File\r\n";
 // Beside those that capture::kind_of_ge_name knows.
 constexpr std::array<std::string_view, 5> kOtherExtensions = {".pt", ".pth", ".safetensors",
                                                               ".rows", ".py"};
@@ -88,13 +85,6 @@ Operation operation_of(std::string_view file, bool is_array) {
   return name ? Operation{name->node, name->target} : Operation{std::string(file), ""};
 }
 
-// "(1, 7, 64)", "(3,)", "()"
-std::string shape_text(const Shape& shape) {
-  std::string out = "(";
-  for (size_t i = 0; i < shape.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  return out + (shape.size() == 1 ? ",)" : ")");
-}
-
 Result<std::string> table_of(const TensorFile& file, const std::string& path, bool is_array) {
   const Operation operation = operation_of(name_of(path), is_array);
   std::string out(kTableHeader);
@@ -106,22 +96,13 @@ Result<std::string> table_of(const TensorFile& file, const std::string& path, bo
                             Error(ErrorCode::kUnsupported)
                                 << "has elements of type " << name(tensor->dtype())
                                 << ", which are not measured"));
-    const std::string member = is_array ? "output_0" : file.name(i);
-    std::vector<std::string> cells = {operation.name,
-                                      operation.type,
-                                      member.starts_with("input_") ? "Input" : "Output",
-                                      member.substr(member.rfind('_') + 1),
-                                      std::string(name(tensor->dtype())),
-                                      shape_text(tensor->shape())};
-    if (tensor->elements() == 0) {
-      cells.insert(cells.end(), 4, "");
-    } else {
+    std::optional<formats::Description::Statistics> statistics;
+    if (tensor->elements() > 0) {
       const metrics::Statistics found = metrics::statistics(tensor->view());
-      for (const double value : {found.maximum, found.minimum, found.mean, found.l2_norm})
-        cells.push_back(report::number_text(value));
+      statistics = {found.maximum, found.minimum, found.mean, found.l2_norm};
     }
-    for (const std::string& cell : cells) (out += report::csv_cell(cell)) += ',';
-    (out += member) += "\r\n";
+    out += table_line(operation.name, operation.type, is_array ? "output_0" : file.name(i),
+                      tensor->dtype(), tensor->shape(), statistics);
   }
   return out;
 }

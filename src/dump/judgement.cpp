@@ -262,7 +262,8 @@ void judge(Outcome& outcome, const launch::Program& program,
     problems.push_back("the command reported nothing of what --type asks for");
 
   uint64_t last = 0;
-  for (const Rounds& range : options.rounds) last = std::max(last, range.second);
+  for (const Rounds& range : options.rounds)
+    if (range != kAllRounds) last = std::max(last, range.second);
   if (options.wants("tensor") && counts.rounds_wanted > 0 && counts.highest_round < last)
     outcome.notes.push_back(fmt::format(
         "-er asks for rounds up to {}, the command ended in round {}", last, counts.highest_round));

@@ -51,6 +51,9 @@ JsonObject options_object(const Options& o) {
       .set("save_tensor_part", int64_t{o.part})
       .set("device_id", o.device ? Json(int64_t{*o.device}) : Json(Cell()))
       .set("seed", o.seed ? Json(uint64_t{*o.seed}) : Json(Cell()))
+      .set("when", text_or_null(o.when))
+      .set("keep", o.when.empty() ? Json(Cell()) : Json(int64_t{o.keep}))
+      .set("sketch", o.sketch)
       .set("dry_run", o.dry_run);
 }
 
@@ -71,6 +74,7 @@ JsonObject tensors_object(const Ledger& counts, uint64_t lost) {
       .set("written_bytes", counts.written_bytes)
       .set("failed", counts.failed)
       .set("lost", lost)
+      .set("removed", counts.removed)
       .set("skipped", counts.skipped);
 }
 
@@ -100,6 +104,18 @@ JsonObject counts_object(const Ledger& counts, uint64_t lost, uint64_t lost_reco
            counts.failure_number == 0 ? Json(Cell()) : Json(failure_object(counts, dump)));
 }
 
+Json number_or_null(const record::Place::Number& number) {
+  return number.is_known == 0 ? Json(Cell()) : Json(number.number);
+}
+
+// Who it is among those of a parallel job.
+void add_place(JsonObject& object, const record::Place& place) {
+  object.set("host", text_or_null(place.host))
+      .set("rank", number_or_null(place.rank))
+      .set("local_rank", number_or_null(place.local_rank))
+      .set("world_size", number_or_null(place.world_size));
+}
+
 JsonArray processes_array(const Outcome& outcome) {
   JsonArray out;
   for (const RecordedProcess& process : outcome.end.run.processes) {
@@ -108,6 +124,7 @@ JsonArray processes_array(const Outcome& outcome) {
         .set("name", process.name)
         .set("ended_in_order", process.ended)
         .set("still_running", process.still_running);
+    add_place(object, process.counts.place);
     if (outcome.options.dry_run) {  // nothing was to be stored
       out.emplace_back(std::move(object));
       continue;
@@ -199,6 +216,7 @@ std::string manifest_text(const Outcome& outcome) {
       .set("seconds", end.seconds)
       .set("exit_status", int64_t{end.child.status()})
       .set("signal", end.child.signal == 0 ? Json(Cell()) : Json(int64_t{end.child.signal}));
+  add_place(root, record::read_place());
   if (outcome.forecast) root.set("forecast", forecast_object(*outcome.forecast));
   if (!outcome.options.dry_run) {
     const JsonObject totals = counts_object(counts, lost, lost_records, outcome.dump);

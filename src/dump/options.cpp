@@ -14,6 +14,7 @@ std::string_view name_of(Probe probe) {
 }
 
 std::string rounds_text(const std::vector<Rounds>& rounds) {
+  if (rounds == std::vector<Rounds>{kAllRounds}) return "all";
   std::string out;
   for (const auto& [first, last] : rounds)
     out += (out.empty() ? "" : ",") + std::to_string(first) + "," + std::to_string(last);

@@ -11,6 +11,7 @@
 namespace ait::dump {
 
 using Rounds = std::pair<uint64_t, uint64_t>;  // first and last
+inline constexpr Rounds kAllRounds = {0, ~uint64_t{0}};
 
 enum class Probe : uint8_t {
   kAtb,    // the acceleration library
@@ -41,11 +42,16 @@ struct Options {
   std::optional<uint32_t> seed;  // for a command that computes the same every time
   std::string log_level = "info";
   bool dry_run = false;
+  // Of the torch probe: tensors only of rounds around one in which a condition holds (watch/trigger.h);
+  // empty: of all rounds that are recorded.
+  std::string when;
+  int keep = 2;
+  bool sketch = false;  // of the torch probe: statistics with a sketch of each tensor
 
   bool wants(std::string_view type) const;
 };
 
-// "3,5,7,7"
+// "3,5,7,7", or "all"
 std::string rounds_text(const std::vector<Rounds>& rounds);
 
 }  // namespace ait::dump

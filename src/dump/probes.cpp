@@ -135,6 +135,13 @@ void ask_torch_probe(const Options& o, const std::string& output,
   if (!o.operation_name.empty()) environment.set("AIT_TORCH_MODULE_LIST", o.operation_name);
   if (o.device) environment.set("AIT_TORCH_DEVICE_ID", std::to_string(*o.device));
   if (o.seed) environment.set("AIT_TORCH_SEED", std::to_string(*o.seed));
+  if (!o.when.empty())
+    environment.set("AIT_TORCH_WHEN", o.when).set("AIT_TORCH_KEEP", std::to_string(o.keep));
+  if (o.sketch) environment.set("AIT_TORCH_SKETCH", "1");
+  // Sketches are kept beside statistics, which --when asks for by itself.
+  if (const auto asked = environment.get("AIT_TORCH_STATISTICS");
+      o.sketch && o.when.empty() && (!asked || asked->empty() || *asked == "0"))
+    environment.set("AIT_TORCH_STATISTICS", "1");
 }
 
 void ask_fx_probe(const Options& o, const std::string& output, launch::Environment& environment) {

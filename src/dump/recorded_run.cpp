@@ -172,7 +172,8 @@ FileCount files_of(const fs::path& root, const std::string& scratch, const Recor
 }  // namespace
 
 uint64_t RecordedProcess::lost() const {
-  return left_of(counts.announced, counts.written + counts.replaced, counts.failed);
+  return left_of(counts.announced, counts.written + counts.replaced + counts.removed,
+                 counts.failed);
 }
 
 uint64_t RecordedProcess::lost_records() const {
@@ -188,14 +189,18 @@ Ledger RecordedRun::totals() const {
 
 void add_counts(Ledger& sum, const Ledger& counts) {
   static constexpr uint64_t Ledger::* kAdded[] = {
-      &Ledger::announced,        &Ledger::announced_bytes,   &Ledger::written,
-      &Ledger::written_bytes,    &Ledger::replaced,          &Ledger::failed,
-      &Ledger::failed_bytes,     &Ledger::skipped,           &Ledger::records_announced,
-      &Ledger::records_written,  &Ledger::records_replaced,  &Ledger::records_failed,
-      &Ledger::lines_written,    &Ledger::lines_failed,      &Ledger::overflows,
-      &Ledger::operations_asked, &Ledger::operations_wanted, &Ledger::rounds_asked,
-      &Ledger::rounds_wanted};
+      &Ledger::announced,        &Ledger::announced_bytes,
+      &Ledger::written,          &Ledger::written_bytes,
+      &Ledger::replaced,         &Ledger::removed,
+      &Ledger::failed,           &Ledger::failed_bytes,
+      &Ledger::skipped,          &Ledger::records_announced,
+      &Ledger::records_written,  &Ledger::records_replaced,
+      &Ledger::records_failed,   &Ledger::lines_written,
+      &Ledger::lines_failed,     &Ledger::overflows,
+      &Ledger::operations_asked, &Ledger::operations_wanted,
+      &Ledger::rounds_asked,     &Ledger::rounds_wanted};
   for (const auto member : kAdded) sum.*member += counts.*member;
+  if (sum.place.host[0] == '\0') sum.place = counts.place;
   for (size_t i = 0; i < Ledger::kMatchWords; ++i) {
     sum.ids_matched[i] |= counts.ids_matched[i];
     sum.names_matched[i] |= counts.names_matched[i];
@@ -234,7 +239,7 @@ RecordedRun read_run(const std::string& scratch) {
         !process.ended &&
         std::binary_search(run.still_running.begin(), run.still_running.end(), process.pid);
     Ledger& counts = process.counts;
-    counts.written -= std::min(counts.written, counts.replaced);
+    counts.written -= std::min(counts.written, counts.replaced + counts.removed);
     counts.records_written -= std::min(counts.records_written, counts.records_replaced);
     run.processes.push_back(process);
   }
@@ -272,7 +277,8 @@ void count_files(const std::string& dump, const std::string& scratch, fs::file_t
   FileCount there = files_of(dump, scratch, process, since, false);
   process.uncounted = there.problem;
   if (!there.problem.empty()) return;
-  const bool as_said = there.tensors == counts.written && counts.replaced == 0;
+  const bool as_said =
+      there.tensors == counts.written && counts.replaced == 0 && counts.removed == 0;
   // Torch folders of a process in another container.
   const bool others_too = process.ended && there.tensors > counts.written;
   if (!as_said && !others_too) {

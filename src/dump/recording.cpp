@@ -73,6 +73,8 @@ void remove_probe_settings(launch::Environment& environment) {
                            "AIT_TORCH_MODULE_LIST",
                            "AIT_TORCH_TENSOR_PART",
                            "AIT_TORCH_DEVICE_ID",
+                           "AIT_TORCH_WHEN",
+                           "AIT_TORCH_KEEP",
                            "AIT_FX_DUMP_PATH",
                            "AIT_FX_TOKEN_RANGE",
                            "AIT_API_DUMP_PATH"})

@@ -59,6 +59,66 @@ void explain_unseen(const simdjson::dom::element& manifest, const std::string& f
         folder, count_text(unseen, "module"), record::kManifestFile));
 }
 
+std::string text_of(const simdjson::simdjson_result<simdjson::dom::element>& value) {
+  std::string_view text;
+  return value.get(text) == simdjson::SUCCESS ? report::visible(std::string(text)) : std::string();
+}
+
+uint64_t number_of(const simdjson::simdjson_result<simdjson::dom::element>& value) {
+  uint64_t number = 0;
+  return value.get(number) == simdjson::SUCCESS ? number : 0;
+}
+
+// "9 to 15, 20"
+std::string stretches_text(const simdjson::dom::element& when) {
+  constexpr size_t kMost = 5;
+  simdjson::dom::array stretches;
+  std::string out;
+  if (when["rounds_with_tensors"].get(stretches) != simdjson::SUCCESS) return out;
+  size_t count = 0;
+  for (const simdjson::dom::element stretch : stretches) {
+    const uint64_t first = number_of(stretch.at_pointer("/0"));
+    const uint64_t last = number_of(stretch.at_pointer("/1"));
+    if (count++ == kMost) return out + ", …";
+    out += (out.empty() ? "" : ", ") + std::to_string(first);
+    if (last != first) out += fmt::format(" to {}", last);
+  }
+  return out;
+}
+
+// Of which rounds tensors were kept, and why; that others have none is no fault.
+void explain_watched(const simdjson::dom::element& manifest, const std::string& folder,
+                     TorchRun& run) {
+  simdjson::dom::element when;
+  if (manifest["when"].get(when) != simdjson::SUCCESS || !when.is_object()) return;
+  run.is_watched = true;
+  const std::string rounds = count_text(number_of(when["rounds_watched"]), "round");
+  const std::string kept = stretches_text(when);
+  simdjson::dom::array events;
+  std::string first;
+  size_t more = 0;
+  if (when["held"].get(events) == simdjson::SUCCESS)
+    for (const simdjson::dom::element event : events) {
+      if (!first.empty()) {
+        ++more;
+        continue;
+      }
+      const std::string median = text_of(event["median"]);
+      first = fmt::format("{} held in round {} first: {} of {}, {} is {}{}",
+                          text_of(event["condition"]), number_of(event["round"]),
+                          text_of(event["tensor"]), text_of(event["module"]),
+                          text_of(event["statistic"]), text_of(event["value"]),
+                          median.empty() ? "" : fmt::format(" where {} is usual", median));
+    }
+  if (more > 0) first += fmt::format(" (and {} later)", count_text(more, "event"));
+  if (first.empty())
+    first = fmt::format("none of {} held in {}", text_of(when["conditions"]), rounds);
+  const std::string which =
+      kept.empty() ? "no tensors are kept" : fmt::format("tensors are kept of rounds {}", kept);
+  run.notes.push_back(fmt::format("{}: {}; {}, and statistics of all {}, as --when asks", folder,
+                                  first, which, rounds));
+}
+
 void read_manifest(const simdjson::dom::element& manifest, const std::string& folder,
                    TorchRun& run) {
   simdjson::dom::object rounds;
@@ -70,11 +130,14 @@ void read_manifest(const simdjson::dom::element& manifest, const std::string& fo
       if (round["expected"].get(count) == simdjson::SUCCESS) expected += count;
       if (round["seen"].get(count) == simdjson::SUCCESS) seen += count;
     }
+  expected += number_of(manifest["rounds_summed_up"]["expected"]);
+  seen += number_of(manifest["rounds_summed_up"]["seen"]);
   run.modules_expected += expected;
   run.modules_seen += seen;
   explain_unseen(manifest, folder, expected - std::min(expected, seen), run);
   add_reasons(manifest, "not_stored", "not stored", folder, run.notes);
   add_reasons(manifest, "errors", "not recorded", folder, run.problems);
+  explain_watched(manifest, folder, run);
   uint64_t statistics = 0;
   if (manifest["config"]["dump_statistics_mode"].get(statistics) == simdjson::SUCCESS)
     run.only_statistics = run.only_statistics || statistics == kOnlyStatistics;

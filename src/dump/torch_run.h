@@ -14,6 +14,7 @@ struct TorchRun {
   uint64_t modules_expected = 0;     // over all rounds that were recorded
   uint64_t modules_seen = 0;
   bool only_statistics = false;       // in place of tensors
+  bool is_watched = false;            // tensors only where a condition held
   std::vector<std::string> problems;  // what kept modules from being heard or recorded
   std::vector<std::string> notes;     // what else is known, such as what could not be stored
 };

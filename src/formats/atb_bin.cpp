@@ -167,12 +167,15 @@ class HeaderReader {
   bool seen_link_ = false;
 };
 
+constexpr std::string_view kMsprobeDumpFolder = "atb_dump_data";
+
 // The folder that links may not leave: the dump's root, or the file's own folder where there is
 // none.
 fs::path link_root(const fs::path& folder) {
   for (fs::path at = folder; at != at.parent_path(); at = at.parent_path()) {
     const std::string name = at.filename().string();
-    if (name.starts_with(record::kDumpFolder) || name.starts_with(record::kMsitDumpFolder))
+    if (name.starts_with(record::kDumpFolder) || name.starts_with(record::kMsitDumpFolder) ||
+        name == kMsprobeDumpFolder)
       return at;
   }
   return folder;
@@ -189,40 +192,105 @@ struct Record {
   Bytes payload() const { return file->bytes().subspan(header.header_bytes); }
 };
 
-// The record that holds the data: one step away, never two.
+// The entry of a folder that is called so, or so and something after an underscore: "13_Layer" of
+// "13", "intensor0_x.bin" of "intensor0". Of several the first by name.
+fs::path entry_named(const fs::path& folder, std::string_view name) {
+  fs::path found;
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder, failed); !failed && entry != fs::directory_iterator();
+       entry.increment(failed)) {
+    const std::string candidate = entry->path().filename().string();
+    const std::string stem = candidate.substr(0, candidate.rfind(".bin"));
+    if ((stem == name || stem.starts_with(std::string(name) + "_")) &&
+        (found.empty() || candidate < found.filename()))
+      found = entry->path();
+  }
+  return found;
+}
+
+// msprobe's probe writes numbers of operations in place of a path: "13_1_6_outtensor0.bin" is in
+// {round}/13_…/1_…/6_…/after. Without numbers it is a kernel's, whose operation has the tensor.
+struct NumberedFile {
+  fs::path path;  // empty where the link is none of this kind, or leads nowhere
+  fs::path base;  // the folder that it was looked for in
+};
+NumberedFile find_by_numbers(const fs::path& file, std::string_view link) {
+  constexpr std::string_view kExtension = ".bin";
+  if (!link.ends_with(kExtension) || link.find('/') != std::string_view::npos) return {};
+  link.remove_suffix(kExtension.size());
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  std::vector<std::string_view> numbers;
+  for (size_t end = link.find('_'); end != std::string_view::npos && is_number(link.substr(0, end));
+       end = link.find('_')) {
+    numbers.push_back(link.substr(0, end));
+    link.remove_prefix(end + 1);
+  }
+  const bool is_input = link.starts_with("intensor");
+  if (!is_input && !link.starts_with("outtensor")) return {};
+  // {round}/13_Layer/1_Linear/0_Kernel/before/intensor0.bin
+  const fs::path kernel = file.parent_path().parent_path();
+  fs::path base = kernel.parent_path();
+  if (!numbers.empty())
+    while (base.has_relative_path() && !is_number(base.filename().string()))
+      base = base.parent_path();
+  fs::path operation = base;
+  if (!numbers.empty()) {
+    for (const std::string_view number : numbers)
+      if (!operation.empty()) operation = entry_named(operation, number);
+  }
+  if (operation.empty()) return {};
+  return {entry_named(operation / (is_input ? "before" : "after"), link), base};
+}
+
+// The record that holds the data. A path leads there in one step, never two; numbers of operations
+// may lead to others first.
 Result<Record> follow_link(const Record& from) {
-  const std::string& link = from.header.link;
+  constexpr int kMaxSteps = 8;
+  std::string link;
   const auto refuse = [&](std::string_view why) {
     return Error(ErrorCode::kRefused, from.file->path())
            << "its data is said to be in " << printable(link) << ", " << why;
   };
-  if (std::any_of(link.begin(), link.end(), [](unsigned char c) { return c < ' '; }))
-    return fail(refuse("which is not a path"));
-  std::error_code failure;
-  const fs::path folder = fs::canonical(fs::absolute(from.file->path()).parent_path(), failure);
-  const fs::path target =
-      failure ? fs::path()
-              : fs::weakly_canonical(folder / link, failure);  // symbolic links resolved
-  if (failure) return fail(refuse("which cannot be looked up: ") << failure.message());
-  if (!is_inside(target, link_root(folder)))
-    return fail(refuse("outside the dump; only files of the same dump are followed"));
-  // Named is the file that was asked for; the target comes in its message.
-  const auto unreadable = [&](Error& cause) {
-    return Error(cause.code(), from.file->path())
-           << "its data is said to be in another file, which cannot be read: "
-           << cause.set_path(target.string()).text();
-  };
-  auto file = MappedFile::open(target.string());
-  if (!file) return fail(unreadable(file.error()));
-  auto header = parse_header((*file)->bytes());
-  if (!header) return fail(unreadable(header.error()));
-  if (!header->link.empty() && !header->object)
-    return fail(refuse("which is itself a link; only one step is followed"));
-  if (header->dtype_code != from.header.dtype_code)
-    return fail(Error(ErrorCode::kCorrupt, from.file->path())
-                << "is of dtype " << from.header.dtype_code << " but links to a file of dtype "
-                << header->dtype_code);
-  return Record{std::move(*file), std::move(*header)};
+  Record at = from;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    link = at.header.link;
+    if (std::any_of(link.begin(), link.end(), [](unsigned char c) { return c < ' '; }))
+      return fail(refuse("which is not a path"));
+    std::error_code failure;
+    const fs::path path = fs::absolute(at.file->path());
+    const fs::path folder = fs::canonical(path.parent_path(), failure);
+    const NumberedFile numbered =
+        failure ? NumberedFile() : find_by_numbers(folder / path.filename(), link);
+    const fs::path target =  // symbolic links resolved
+        failure
+            ? fs::path()
+            : fs::weakly_canonical(numbered.path.empty() ? folder / link : numbered.path, failure);
+    if (failure) return fail(refuse("which cannot be looked up: ") << failure.message());
+    if (!is_inside(target, numbered.path.empty() ? link_root(folder) : numbered.base))
+      return fail(refuse("outside the dump; only files of the same dump are followed"));
+    // Named is the file that was asked for; the target comes in its message.
+    const auto unreadable = [&](Error& cause) {
+      return Error(cause.code(), from.file->path())
+             << "its data is said to be in another file, which cannot be read: "
+             << cause.set_path(target.string()).text();
+    };
+    auto file = MappedFile::open(target.string());
+    if (!file) return fail(unreadable(file.error()));
+    auto header = parse_header((*file)->bytes());
+    if (!header) return fail(unreadable(header.error()));
+    if (header->dtype_code != from.header.dtype_code)
+      return fail(Error(ErrorCode::kCorrupt, from.file->path())
+                  << "is of dtype " << from.header.dtype_code << " but links to a file of dtype "
+                  << header->dtype_code);
+    const bool is_link = !header->link.empty() && !header->object;
+    if (is_link && numbered.path.empty())
+      return fail(refuse("which is itself a link; only one step is followed"));
+    at = Record{std::move(*file), std::move(*header)};
+    if (!is_link) return at;
+  }
+  return fail(refuse("from where links lead on and on; the dump is damaged"));
 }
 
 Result<DType> element_type(int64_t code) {

@@ -12,7 +12,8 @@
 //        dtype=1                     aclDataType, see acl_types.cpp
 //        dims=2,3                    empty = scalar
 //        max= min= mean= l2norm=     statistics dumps only; six decimals, or a word
-//        data=path                   instead of the object: the bytes are those of another .bin
+//        data=path                   instead of the object: the bytes are those of another .bin;
+//                                    msprobe writes numbers of operations, 13_1_6_outtensor0.bin
 //        $Object.data=0,12           offset from the end of the header, and length
 //   2. the line "$End=1", which ends the header
 //   3. the data, row-major, little-endian, in the tensor's own storage format

@@ -264,6 +264,23 @@ Result<Array> parse(std::shared_ptr<const void> owner, std::span<const std::byte
   return Array{std::move(*tensor), data.size() - *need};
 }
 
+Result<Tensor> array_of(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                        std::string_view type, Shape shape, bool fortran_order) {
+  const auto element = element_type(type);
+  if (!element) return fail(element.error());
+  const auto elements = count_elements(shape);
+  const auto need = elements ? checked_mul(*elements, size_bytes(element->dtype)) : std::nullopt;
+  if (!need || *need != bytes.size())
+    return fail(Error(ErrorCode::kCorrupt)
+                << "an array of shape " << shape_text(shape) << " and numpy type '"
+                << printable(type) << "' has " << bytes.size() << " bytes, which does not fit");
+  Strides strides = fortran_order ? fortran_strides(shape) : row_major_strides(shape);
+  auto tensor = Tensor::strided(std::move(owner), bytes, element->dtype, std::move(shape),
+                                std::move(strides), 0);
+  if (tensor) tensor->set_byte_swapped(element->byte_swapped);
+  return tensor;
+}
+
 Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file) {
   const std::string path = file->path();
   const auto bytes = file->bytes();

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -39,5 +40,9 @@ struct Array {
 
 // The array at the start of `bytes`, which `owner` keeps alive. Errors carry no path.
 Result<Array> parse(std::shared_ptr<const void> owner, std::span<const std::byte> bytes);
+
+// An array whose header lies elsewhere: `type` as in 'descr', and exactly as many bytes as it needs.
+Result<Tensor> array_of(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                        std::string_view type, Shape shape, bool fortran_order);
 
 }  // namespace ait::formats::npy

@@ -282,6 +282,9 @@ class Interpreter {
         return push_empty(Kind::kDict);
       case GlobalKind::kSet:
         return push_empty(Kind::kSet);
+      case GlobalKind::kNumpyArray:
+      case GlobalKind::kNumpyDType:
+        return call_with_state(function, arguments);
       default:
         break;
     }
@@ -289,6 +292,14 @@ class Interpreter {
     node.kind = Kind::kCall;
     node.global = document_.nodes_[function].global;
     return push_new(node);
+  }
+  // Items of its own: a state is added to them, and the tuple may be used again.
+  bool call_with_state(Id function, Id arguments) {
+    std::vector<Id> values;
+    for (const Id value : document_.items(arguments)) values.push_back(value);
+    if (!push_empty(Kind::kCall)) return false;
+    document_.nodes_[stack_.back()].global = document_.nodes_[function].global;
+    return add_items(stack_.back(), values);
   }
   // OrderedDict() as torch writes it, or OrderedDict([(key, value), …]) as old Pythons did.
   bool make_dict(Id arguments) {
@@ -318,7 +329,10 @@ class Interpreter {
     const Kind kind = document_.kind(stack_.back());
     if (kind != Kind::kDict && kind != Kind::kCall && kind != Kind::kSet)
       return corrupt("sets attributes of what has none");
-    return true;
+    if (kind != Kind::kCall) return true;
+    const GlobalKind called = document_.global(stack_.back()).kind;
+    const bool is_used = called == GlobalKind::kNumpyArray || called == GlobalKind::kNumpyDType;
+    return !is_used || add_item(stack_.back(), state);
   }
   bool persistent(Id id) { return push_empty(Kind::kPersistent) && add_item(stack_.back(), id); }
 

@@ -47,7 +47,8 @@ enum class Kind : uint8_t {
   kSet,
   kGlobal,      // a name of the allow-list: global()
   kPersistent,  // torch's storages: items() is the one id
-  kCall,        // global() is what was to be called, items() the arguments
+  kCall,        // global() is what was to be called, items() the arguments; of numpy's arrays and
+                // types the state that was set afterwards follows these
 };
 
 enum class GlobalKind : uint8_t {
@@ -63,7 +64,10 @@ enum class GlobalKind : uint8_t {
   kRebuildTensorV3,    // (…, requires_grad, hooks, dtype, metadata)
   kRebuildWrapped,     // (tensor, …): parameters
   kRebuildFromType,    // (function, type, arguments, state)
-  kUnsupportedTensor,  // known, but no plain tensor: sparse, quantised, nested, meta, numpy arrays
+  kNumpyArray,         // (type, shape, code), then its state
+  kNumpyBuffer,        // (bytes, dtype, shape, order)
+  kNumpyDType,         // (name, …), then its state
+  kUnsupportedTensor,  // known, but no plain tensor: sparse, quantised, nested, meta
 };
 
 struct Global {

@@ -40,10 +40,10 @@ constexpr Global kGlobals[] = {
     {"torch._utils", "_rebuild_device_tensor_from_numpy", kUnsupportedTensor, {}},
     {"torch.nested._internal.nested_tensor", "_rebuild_njt", kUnsupportedTensor, {}},
     {"torch.nested._internal.nested_tensor", "NestedTensor", kUnsupportedTensor, {}},
-    {"numpy.core.multiarray", "_reconstruct", kUnsupportedTensor, {}},
-    {"numpy._core.multiarray", "_reconstruct", kUnsupportedTensor, {}},
-    {"numpy._core.numeric", "_frombuffer", kUnsupportedTensor, {}},
-    {"numpy.core.numeric", "_frombuffer", kUnsupportedTensor, {}},
+    {"numpy.core.multiarray", "_reconstruct", kNumpyArray, {}},
+    {"numpy._core.multiarray", "_reconstruct", kNumpyArray, {}},
+    {"numpy._core.numeric", "_frombuffer", kNumpyBuffer, {}},
+    {"numpy.core.numeric", "_frombuffer", kNumpyBuffer, {}},
 
     {"torch", "Size", kHarmless, {}},
     {"torch", "device", kHarmless, {}},
@@ -56,6 +56,8 @@ constexpr Global kGlobals[] = {
     {"torch._dynamo.decorators", "_DimRange", kHarmless, {}},
     {"torch_npu.npu._format", "Format", kHarmless, {}},
     {"_codecs", "encode", kHarmless, {}},  // bytes in protocol 2
+    {"builtins", "bytes", kHarmless, {}},  // none, in protocol 2
+    {"__builtin__", "bytes", kHarmless, {}},
     {"builtins", "bytearray", kHarmless, {}},
     {"__builtin__", "bytearray", kHarmless, {}},
     {"builtins", "complex", kHarmless, {}},
@@ -69,7 +71,7 @@ constexpr Global kGlobals[] = {
     {"__builtin__", "int", kHarmless, {}},
     {"builtins", "float", kHarmless, {}},
     {"__builtin__", "float", kHarmless, {}},
-    {"numpy", "dtype", kHarmless, {}},
+    {"numpy", "dtype", kNumpyDType, {}},
     {"numpy", "ndarray", kHarmless, {}},
     {"numpy.core.multiarray", "scalar", kHarmless, {}},
     {"numpy._core.multiarray", "scalar", kHarmless, {}},

@@ -5,10 +5,15 @@
 #include <utility>
 
 #include "formats/atb_bin.h"
+#include "formats/atb_statistics.h"
 #include "formats/ge_dump.h"
 #include "formats/ge_statistics.h"
+#include "formats/gguf.h"
+#include "formats/msprobe_json.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
+#include "formats/onnx_tensor.h"
+#include "formats/polygraphy_json.h"
 #include "formats/raw.h"
 #include "formats/safetensors.h"
 #include "formats/statistics_csv.h"
@@ -27,6 +32,11 @@ constexpr std::array kFormats = {
     Format{"safetensors", safetensors::sniff, safetensors::open},
     Format{"ATB .bin", atb_bin::sniff, atb_bin::open},
     Format{"statistics.csv", statistics_csv::sniff, statistics_csv::open, false},
+    Format{"statistic.csv", atb_statistics::sniff, atb_statistics::open, false},
+    Format{"msprobe dump.json", msprobe_json::sniff, msprobe_json::open, false},
+    Format{"GGUF", gguf::sniff, gguf::open},
+    Format{"Polygraphy JSON", polygraphy_json::sniff, polygraphy_json::open},
+    Format{"ONNX tensor", onnx_tensor::sniff, onnx_tensor::open},
     Format{"GE dump", ge_dump::sniff, ge_dump::open},
     Format{"torch before 1.6", torch_legacy::sniff, torch_legacy::open},
 };

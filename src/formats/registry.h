@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,12 @@ struct Description {
     // What each may be off by for being written with a fixed number of decimals. That all are
     // rounded to float32 at best is not counted here.
     double rounding = 0;
+    std::string sketch = {};  // metrics/sketch.h as text; empty: none was kept
+    // Which part of the norm they may be off by for being rounded to the tensor's own type. What
+    // float32 leaves is not counted here either.
+    double rounding_of_type = 0;
+    std::optional<uint64_t> nan = {};  // how many elements are; nothing: nobody counted
+    std::optional<uint64_t> inf = {};
   };
 
   DType dtype;
@@ -47,6 +54,7 @@ struct Description {
   bool has_data = true;
   std::optional<Statistics> statistics;
   bool fractal = false;  // the data are in ATB's format 29, FRACTAL_NZ, whatever the shape says
+  std::string checksum = {};  // of the data, as a tool wrote it; empty where it wrote none
 };
 
 // A file that holds any number of named tensors. Opening reads only the directory; `load` maps one

@@ -91,6 +91,7 @@ class TorchLegacy : public TorchFile {
     return OwnedBytes{file_, found->second.subspan(*offset, *length)};
   }
   bool byte_swapped() const override { return kLittleEndianIsForeign; }
+  std::shared_ptr<const void> owner() const override { return file_; }
 
   std::shared_ptr<const MappedFile> file_;
   std::unordered_map<std::string_view, std::span<const std::byte>> storages_;

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/mapped_file.h"
+#include "formats/npy.h"
 
 namespace ait::formats {
 namespace {
@@ -82,8 +84,6 @@ std::string what_to_save_instead(const Global& function) {
       {"qtensor", "it is a quantised tensor; save x.dequantize() or x.int_repr() instead"},
       {"nested", "it is a nested tensor; save its parts, x.unbind(), instead"},
       {"meta", "it is a meta tensor, which has no data"},
-      {"_reconstruct", "it is a numpy array; save it with numpy.save instead"},
-      {"_frombuffer", "it is a numpy array; save it with numpy.save instead"},
   };
   for (const Advice& advice : kAdvice)
     if (function.name.find(advice.part_of_name) != std::string_view::npos)
@@ -201,6 +201,84 @@ Result<TensorSpec> tensor_spec(const Document& document, Id id) {
   return fail(corrupt("a tensor is wrapped too often"));
 }
 
+// Numpy arrays stand in the pickle itself, with their bytes.
+struct ArraySpec {
+  std::string type;  // as in an .npy header: "<f4"
+  Shape shape;
+  bool fortran_order = false;
+  Id data = 0;
+};
+
+// numpy.dtype("f4", False, True), and its state (3, "<", …), which may be missing.
+Result<std::string> numpy_type(const Document& document, Id id) {
+  const auto malformed = [] { return fail(corrupt("a numpy array lacks its type")); };
+  if (document.kind(id) != Kind::kCall || document.global(id).kind != GlobalKind::kNumpyDType)
+    return malformed();
+  const std::vector<Id> parts = leading_items(document, id);
+  if (parts.empty() || document.kind(parts[0]) != Kind::kText) return malformed();
+  std::string order;
+  if (parts.size() > 1 && document.kind(parts.back()) == Kind::kTuple) {
+    const std::vector<Id> state = leading_items(document, parts.back());
+    if (state.size() > 1 && document.kind(state[1]) == Kind::kText)
+      order = document.text(state[1]).substr(0, 1);
+  }
+  return order + std::string(document.text(parts[0]).substr(0, kMaxNameBytes));
+}
+
+Result<ArraySpec> array_spec(const Document& document, Id id) {
+  const auto malformed = [] { return fail(corrupt("a numpy array lacks its parts")); };
+  std::vector<Id> parts = leading_items(document, id);
+  ArraySpec spec;
+  Id shape = 0;
+  Id type = 0;
+  if (document.global(id).kind == GlobalKind::kNumpyBuffer) {
+    // (bytes, dtype, shape, "C")
+    if (parts.size() != 4 || document.kind(parts[3]) != Kind::kText) return malformed();
+    spec.data = parts[0];
+    type = parts[1];
+    shape = parts[2];
+    spec.fortran_order = document.text(parts[3]) == "F";
+  } else {
+    // (…, (version, shape, dtype, is_fortran, bytes))
+    if (parts.size() != 4 || document.kind(parts[3]) != Kind::kTuple) return malformed();
+    parts = leading_items(document, parts[3]);
+    if (parts.size() != 5 || document.kind(parts[3]) != Kind::kBool) return malformed();
+    shape = parts[1];
+    type = parts[2];
+    spec.fortran_order = document.boolean(parts[3]);
+    spec.data = parts[4];
+  }
+  auto sizes = integers(document, shape);
+  if (!sizes) return fail(sizes.error());
+  spec.shape = *std::move(sizes);
+  auto word = numpy_type(document, type);
+  if (!word) return fail(word.error());
+  spec.type = *std::move(word);
+  return spec;
+}
+
+// Text that stands for bytes, a character each: code points up to 255 in UTF-8.
+Result<std::shared_ptr<const MappedFile>> bytes_of_text(std::string_view text) {
+  size_t count = 0;
+  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+  return MappedFile::temporary(count, [&](std::span<std::byte> out) -> Result<void> {
+    size_t at = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const auto c = static_cast<unsigned char>(text[i]);
+      unsigned value = c;
+      if (c >= 0x80) {
+        const unsigned next = i + 1 < text.size() ? static_cast<unsigned char>(text[++i]) : 0u;
+        if ((c != 0xC2 && c != 0xC3) || (next & 0xC0) != 0x80)
+          return fail(corrupt("the bytes of a numpy array are not text of Latin-1"));
+        value = ((c & 0x3u) << 6) | (next & 0x3Fu);
+      }
+      if (at == out.size()) return fail(corrupt("the bytes of a numpy array are damaged"));
+      out[at++] = static_cast<std::byte>(value);
+    }
+    return {};
+  });
+}
+
 // Resolves torch's lazy conjugate and negative: a copy with the signs flipped.
 Result<Tensor> with_flipped_signs(const Tensor& lazy, bool conjugate, bool negative) {
   const TensorView view = lazy.view();
@@ -280,7 +358,7 @@ class TorchFile::Walk {
       case Kind::kCall: {
         const GlobalKind kind = document_.global(id).kind;
         const bool tensor = kind != GlobalKind::kHarmless && kind != GlobalKind::kStorage &&
-                            kind != GlobalKind::kDType;
+                            kind != GlobalKind::kDType && kind != GlobalKind::kNumpyDType;
         return !tensor || add(id);
       }
       default:
@@ -364,7 +442,38 @@ Result<Tensor> TorchFile::load(size_t index) const {
   return fail(std::move(error) << cause.message());
 }
 
+Result<Tensor> TorchFile::load_array(const Entry& entry) const {
+  auto spec = array_spec(document_, entry.id);
+  if (!spec) return fail(spec.error());
+  const auto as_bytes = [](std::string_view text) {
+    return std::as_bytes(std::span(text.data(), text.size()));
+  };
+  const Kind kind = document_.kind(spec->data);
+  if (kind == Kind::kBytes)
+    return npy::array_of(owner(), as_bytes(document_.text(spec->data)), spec->type,
+                         std::move(spec->shape), spec->fortran_order);
+  // Protocol 2 has no bytes: _codecs.encode(text, "latin1").
+  const std::vector<Id> parts =
+      kind == Kind::kCall ? leading_items(document_, spec->data) : std::vector<Id>();
+  const bool is_encoded = parts.size() == 2 && document_.kind(parts[0]) == Kind::kText &&
+                          document_.global(spec->data).name == "encode";
+  if (kind == Kind::kCall && document_.global(spec->data).name == "bytes" && parts.empty())
+    return npy::array_of(owner(), {}, spec->type, std::move(spec->shape), spec->fortran_order);
+  if (!is_encoded)
+    return fail(unsupported("it is a numpy array of Python objects; save it as numbers"));
+  auto bytes = bytes_of_text(document_.text(parts[0]));
+  if (!bytes) return fail(bytes.error());
+  const auto span = (*bytes)->bytes();
+  return npy::array_of(*std::move(bytes), span, spec->type, std::move(spec->shape),
+                       spec->fortran_order);
+}
+
 Result<Tensor> TorchFile::load_entry(const Entry& entry) const {
+  if (document_.kind(entry.id) == Kind::kCall) {
+    const GlobalKind kind = document_.global(entry.id).kind;
+    if (kind == GlobalKind::kNumpyArray || kind == GlobalKind::kNumpyBuffer)
+      return load_array(entry);
+  }
   auto spec = tensor_spec(document_, entry.id);
   if (!spec) return fail(spec.error());
   auto stored = storage(spec->storage);

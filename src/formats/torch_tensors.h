@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,8 @@ class TorchFile : public TensorFile {
   // All bytes of a storage, at least as many as the reference promises.
   virtual Result<OwnedBytes> storage(const StorageReference& reference) const = 0;
   virtual bool byte_swapped() const = 0;
+  // Keeps the bytes that `document` looks into alive.
+  virtual std::shared_ptr<const void> owner() const = 0;
 
  private:
   struct Entry {
@@ -72,6 +75,7 @@ class TorchFile : public TensorFile {
   class Walk;
 
   Result<Tensor> load_entry(const Entry& entry) const;
+  Result<Tensor> load_array(const Entry& entry) const;
 
   std::string path_;
   pickle::Document document_;

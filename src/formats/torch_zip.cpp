@@ -58,6 +58,7 @@ class TorchZip : public TorchFile {
     return archive_.contents(*member);
   }
   bool byte_swapped() const override { return byte_swapped_; }
+  std::shared_ptr<const void> owner() const override { return pickle_bytes_.owner; }
 
   ZipArchive archive_;
   std::string folder_;

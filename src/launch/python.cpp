@@ -27,9 +27,24 @@ std::string wanted_python() {
   return "python3";
 }
 
+// A bundle has the package beside the program, for whichever Python there is: lib/python, of no
+// version. Children of this process find it.
+void offer_own_package() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path packages =
+      program.parent_path().parent_path() / "lib" / "python" / "site-packages";
+  if (error || !fs::is_directory(packages / "ait_llm", error)) return;
+  const char* before = std::getenv("PYTHONPATH");
+  const bool alone = before == nullptr || *before == '\0';
+  const std::string value = alone ? packages.native() : before + (":" + packages.native());
+  ::setenv("PYTHONPATH", value.c_str(), 1);
+}
+
 }  // namespace
 
 Result<std::string> find_python() {
+  offer_own_package();
   const std::string python = wanted_python();
   const std::string path = Environment::of_this_process().get("PATH").value_or(kDefaultPath);
   const auto program = find_program(python, path);

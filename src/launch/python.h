@@ -18,7 +18,8 @@
 namespace ait::launch {
 
 // $AIT_PYTHON, else that of the environment which this program is installed in or was built beside,
-// else python3. The first of these that is there must have the package.
+// else python3. The first of these that is there must have the package, or this program is of a
+// bundle, which has it.
 Result<std::string> find_python();
 
 // Options that are handed on as they were given, under the names that the module has for them.

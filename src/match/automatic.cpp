@@ -5,7 +5,9 @@
 #include <numeric>
 #include <set>
 
+#include "base/memory.h"
 #include "base/parallel.h"
+#include "base/read_ahead.h"
 #include "match/beside_names.h"
 #include "match/by_place.h"
 #include "match/fed.h"
@@ -46,6 +48,25 @@ bool has_outputs(const Recording& recording) {
 bool has_data(const Recording& recording) {
   return std::any_of(recording.slots.begin(), recording.slots.end(),
                      [](const capture::Slot& slot) { return slot.kept == Kept::kBytes; });
+}
+
+// Pairing looks at files of the first round here and there, and compares them all afterwards: they
+// are asked for in order, as far as they fit into a part of the memory.
+constexpr uint64_t kPartOfMemory = 4;
+constexpr size_t kFilesTogether = 32;
+
+void want_first_round(const Recording& golden, const Recording& actual, ReadAhead& disk) {
+  std::vector<std::string> paths;
+  const size_t slots = std::max(golden.slots.size(), actual.slots.size());
+  for (uint32_t slot = 0; slot < slots; ++slot)
+    for (const Recording* run : {&golden, &actual})
+      for (size_t rank = 0; rank < run->ranks.size(); ++rank) {
+        if (slot >= run->slots.size() || run->rounds.empty() || !run->has(rank, 0, slot)) continue;
+        paths.push_back(run->record(rank, 0, slot).path);
+        if (paths.size() < kFilesTogether) continue;
+        disk.want(std::exchange(paths, {}));
+      }
+  disk.want(std::move(paths));
 }
 
 class Automatic {
@@ -556,6 +577,8 @@ class Automatic {
 
 Result<AutomaticPairs> pair_automatically(SharedRecording golden, SharedRecording actual,
                                           const AutomaticOptions& options) {
+  ReadAhead disk(machine_memory_bytes() / kPartOfMemory);
+  want_first_round(*golden, *actual, disk);
   return Automatic(std::move(golden), std::move(actual), options).run();
 }
 

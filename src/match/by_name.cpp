@@ -81,7 +81,10 @@ std::vector<Pair> pair_by_name(const Capture& golden, const Capture& actual) {
              std::make_move_iterator(alone.begin()), std::make_move_iterator(alone.end()),
              std::back_inserter(all),
              [&](const Pair& a, const Pair& b) { return capture::natural_less(name(a), name(b)); });
-  for (Pair& pair : all) pair.subject.name = name(pair);
+  for (Pair& pair : all) {
+    pair.subject.name = name(pair);
+    pair.token = (pair.golden.present() ? pair.golden : pair.actual).records.front().round;
+  }
   return all;
 }
 

@@ -56,6 +56,11 @@ bool has_outputs(const Recording& recording, uint32_t operation) {
   return false;
 }
 
+// Not where a tool says no types.
+bool have_other_types(const Operation& golden, const Operation& actual) {
+  return golden.type != actual.type && !golden.type.empty() && !actual.type.empty();
+}
+
 void plan_operation(const Recording& golden, uint32_t g, const Recording& actual, uint32_t a,
                     const PlaceMap& places, PlannedProgram& out) {
   // Inputs are other operations' outputs; they are compared only where there is nothing else.
@@ -77,7 +82,7 @@ void plan_operation(const Recording& golden, uint32_t g, const Recording& actual
   add(actual, a, &PlannedPair::actual);
   const bool types_differ = g != kNoOperation && a != kNoOperation &&
                             golden.operations[g].level == Level::kOperation &&
-                            golden.operations[g].type != actual.operations[a].type;
+                            have_other_types(golden.operations[g], actual.operations[a]);
   for (auto& [key, pair] : pairs) {
     if (several) pair.form.golden_ranks = pair.form.actual_ranks = RankUse::kEach;
     pair.form.fit = Fit::kRepeat;

@@ -3,14 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
+#include <filesystem>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string_view>
 
-#include "formats/registry.h"
+#include "formats/file_cache.h"
 #include "metrics/elements.h"
 
 namespace ait::match {
 namespace {
+
+using formats::SharedFile;
 
 // Wider rows than any vocabulary are no rows of tokens.
 constexpr size_t kMaxColumns = size_t{1} << 21;
@@ -56,20 +62,50 @@ bool has_rows(const Shape& shape, size_t rows) {
   return rows == 1;
 }
 
-// Of a tensor in a file of several; the only one of a file needs no name.
-std::optional<size_t> index_of(const formats::TensorFile& file, const std::string& member) {
-  if (member.empty()) return file.size() == 1 ? std::optional<size_t>(0) : std::nullopt;
-  for (size_t i = 0; i < file.size(); ++i)
-    if (file.name(i) == member) return i;
-  return std::nullopt;
+// The last few files of many tensors, as long as they do not change: a file may hold the statistics of
+// a whole run, and is looked into for every round.
+SharedFile open_recent(const std::string& path) {
+  struct Recent {
+    std::string path;
+    std::filesystem::file_time_type written;
+    uintmax_t bytes;
+    SharedFile file;
+  };
+  constexpr size_t kRecent = 16;
+  static std::mutex mutex;
+  static std::deque<Recent> recent;
+  std::error_code ignored;
+  const auto written = std::filesystem::last_write_time(path, ignored);
+  const uintmax_t bytes = std::filesystem::file_size(path, ignored);
+  const std::lock_guard lock(mutex);
+  for (const Recent& each : recent)
+    if (each.path == path && each.written == written && each.bytes == bytes) return each.file;
+  recent.push_front({path, written, bytes, formats::open_indexed(path)});
+  if (recent.size() > kRecent) recent.pop_back();
+  return recent.front().file;
+}
+
+// A tensor and the file that it is in; nothing where it cannot be found.
+struct FoundTensor {
+  SharedFile open;
+  size_t index;
+};
+std::optional<FoundTensor> find_tensor(const capture::TensorRecord& record) {
+  auto open = record.member.empty() ? formats::open_indexed(record.path) : open_recent(record.path);
+  if (!*open) return std::nullopt;
+  if (record.member.empty())  // the only one of a file needs no name
+    return (*open)->file->size() == 1 ? std::optional(FoundTensor{std::move(open), 0})
+                                      : std::nullopt;
+  const auto found = (*open)->index_of.find(record.member);
+  if (found == (*open)->index_of.end()) return std::nullopt;
+  return FoundTensor{std::move(open), found->second};
 }
 
 // Of a tensor whose data were not kept.
 std::optional<Shape> described_shape(const capture::TensorRecord& record) {
-  const auto file = formats::open_tensor_file(record.path);
-  const auto index = file ? index_of(**file, record.member) : std::nullopt;
-  if (!index) return std::nullopt;
-  auto description = (*file)->describe(*index);
+  const auto found = find_tensor(record);
+  if (!found) return std::nullopt;
+  auto description = (*found->open)->file->describe(found->index);
   return description ? std::optional(std::move(description->shape)) : std::nullopt;
 }
 
@@ -166,11 +202,9 @@ double row_distance(const float* a, const float* b, size_t columns, size_t& elem
 
 std::optional<Tensor> load_tensor(const capture::TensorRecord& record) {
   if (record.kept != capture::Kept::kBytes) return std::nullopt;
-  const auto file = formats::open_tensor_file(record.path);
-  if (!file) return std::nullopt;
-  const auto index = index_of(**file, record.member);
-  if (!index) return std::nullopt;
-  auto tensor = (*file)->load(*index);
+  const auto found = find_tensor(record);
+  if (!found) return std::nullopt;
+  auto tensor = (*found->open)->file->load(found->index);
   if (!tensor || tensor->elements() == 0) return std::nullopt;
   const DTypeKind kind = info(tensor->dtype()).kind;
   if (kind == DTypeKind::kComplex || kind == DTypeKind::kPacked) return std::nullopt;

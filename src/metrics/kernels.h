@@ -3,9 +3,11 @@
 // library.
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #include "metrics/block.h"
+#include "metrics/sketch.h"
 
 namespace ait::metrics {
 
@@ -53,6 +55,11 @@ void row_block(const double* golden, const double* actual, size_t elements, RowS
 void statistics_block_f32(DType type, const void* data, size_t elements, SideBlock& out);
 inline bool is_clean(const SideBlock& block) { return block.squares < kInfinity; }
 void statistics_block_f64(const double* data, size_t elements, double scale, SideBlock& out);
+
+// Sums of a sketch; what has been turned beyond the last bucket of a part is in the second half.
+using ProjectionSums = std::array<std::array<double, 2 * Sketch::kBuckets>, Sketch::kParts>;
+// Of `lines` times Sketch::kBuckets elements; the first line of the tensor has the number 0.
+void add_projections(const double* values, size_t first_line, size_t lines, ProjectionSums& sums);
 
 // Widens the types with has_fast_kernel() to double. `out` has room for a whole block.
 void widen_block(DType dtype, const void* data, size_t elements, double* out);

@@ -70,8 +70,6 @@ constexpr auto kPageColumns = std::to_array<ComparisonColumn>({
     {"sources", kOrigin, [](const Row& r) { return Cell(joined(r.origin.sources, " ")); }},
     {"passed", kOrigin, [](const Row& r) { return Cell(joined(r.origin.passed, "\n")); }},
     {"is_copy", kOrigin, [](const Row& r) { return r.origin.is_copy ? Cell(true) : Cell(); }},
-    {"distance_at_least", kMetric,
-     [](const Row& r) { return r.distance_at_least ? Cell(*r.distance_at_least) : Cell(); }},
     {"rows", kExtended, of_profile<[](const ErrorProfile& p) { return p.rows; }>},
     {"error_worst_row", kExtended, of_profile<[](const ErrorProfile& p) { return p.worst_row; }>},
     {"worst_row_error", kExtended,

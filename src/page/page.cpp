@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/base64.h"
 #include "base/log.h"
 #include "base/output_file.h"
 
@@ -27,26 +28,9 @@ std::string compressed(std::string_view bytes) {
   return out;
 }
 
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const auto byte = [&](size_t k) {
-      return i + k < bytes.size() ? static_cast<uint32_t>(static_cast<unsigned char>(bytes[i + k]))
-                                  : 0U;
-    };
-    const uint32_t group = byte(0) << 16 | byte(1) << 8 | byte(2);
-    for (size_t k = 0; k < 4; ++k)
-      out += i + k <= bytes.size() ? kDigits[group >> (18 - 6 * k) & 63] : '=';
-  }
-  return out;
-}
-
 void add(std::string& out, const Section& section) {
   out += "<script type=\"text/plain\" id=\"ait-" + section.id + "\">" +
-         base64(compressed(section.bytes)) + "</script>\n";
+         to_base64(compressed(section.bytes)) + "</script>\n";
 }
 
 // A page that was written earlier may be replaced.

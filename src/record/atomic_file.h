@@ -22,6 +22,7 @@ struct [[nodiscard]] WriteStatus {
   int error_number = 0;  // as errno; 0 when all went well
   const char* step = "";
   bool replaced = false;  // what was there under the file's name is gone
+  bool linked = false;    // a file with the same bytes has got a further name (known_files.h)
 
   bool ok() const { return error_number == 0; }
 };

@@ -4,6 +4,9 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_acle.h>
+#include <sys/auxv.h>
 #endif
 
 namespace ait::record {
@@ -110,6 +113,19 @@ __attribute__((target("pclmul,sse4.1"))) uint32_t update_by_folding(uint32_t sta
   return update_by_tables(update_by_tables(0, last, sizeof last), data, bytes);
 }
 
+#elif defined(__aarch64__)
+
+__attribute__((target("+crc"))) uint32_t update_by_instruction(uint32_t state, const uint8_t* data,
+                                                               size_t bytes) {
+  for (; bytes >= 8; data += 8, bytes -= 8) {
+    uint64_t word;
+    std::memcpy(&word, data, sizeof word);
+    state = __crc32d(state, word);
+  }
+  for (; bytes > 0; ++data, --bytes) state = __crc32b(state, *data);
+  return state;
+}
+
 #endif
 
 }  // namespace
@@ -123,6 +139,9 @@ uint32_t crc32(const void* data, size_t bytes, uint32_t previous) {
   if (bytes >= kFoldMinimumBytes && __builtin_cpu_supports("pclmul") &&
       __builtin_cpu_supports("sse4.1"))
     return ~update_by_folding(~previous, static_cast<const uint8_t*>(data), bytes);
+#elif defined(__aarch64__)
+  if ((getauxval(AT_HWCAP) & HWCAP_CRC32) != 0)
+    return ~update_by_instruction(~previous, static_cast<const uint8_t*>(data), bytes);
 #endif
   return detail::crc32_by_tables(data, bytes, previous);
 }

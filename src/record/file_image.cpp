@@ -164,6 +164,11 @@ const iovec* FileImage::parts() {
   return parts_;
 }
 
+bool FileImage::is_reference(size_t part) const {
+  const char* at = static_cast<const char*>(parts_[part].iov_base);
+  return at < copies_.data() || at >= copies_.data() + copies_.size();
+}
+
 WriteStatus FileImage::write(const char* path, const WriteOptions& options) {
   if (out_of_memory()) return {ENOMEM, "prepare the file's header"};
   return write_file(path, parts(), count_, options);

@@ -100,6 +100,8 @@ class FileImage {
   // The whole content, in order. Nothing may be added afterwards.
   const iovec* parts();
   size_t part_count() const { return count_; }
+  // Of a part: whether it is the caller's memory, and no copy. Parts must have been asked for.
+  bool is_reference(size_t part) const;
 
   WriteStatus write(const char* path, const WriteOptions& options = {});
 

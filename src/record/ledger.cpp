@@ -76,6 +76,7 @@ Ledger* open_ledger(const char* folder, uint64_t pid) {
   ledger->pid = pid;
   ledger->incarnation = incarnation;
   ledger->shared = shared ? 1 : 0;
+  ledger->place = read_place();
   __atomic_store_n(&ledger->magic, Ledger::kMagic, __ATOMIC_RELEASE);
   return ledger;
 }
@@ -96,6 +97,7 @@ bool read_ledger(const char* path, Ledger& ledger) {
   if (got != static_cast<ssize_t>(sizeof ledger) || ledger.magic != Ledger::kMagic) return false;
   ledger.failure_step[sizeof ledger.failure_step - 1] = '\0';
   ledger.failure_path[sizeof ledger.failure_path - 1] = '\0';
+  ledger.place.host[sizeof ledger.place.host - 1] = '\0';
   return true;
 }
 

@@ -15,10 +15,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "record/place.h"
+
 namespace ait::record {
 
 struct Ledger {
-  static constexpr uint64_t kMagic = 0x3430726764656c41;  // "Aledgr04"
+  static constexpr uint64_t kMagic = 0x3530726764656c41;  // "Aledgr05"
 
   uint64_t magic = 0;
   uint64_t pid = 0;
@@ -26,6 +28,8 @@ struct Ledger {
   uint64_t shared = 0;       // 1: other processes can read it
   uint64_t name_number = 0;  // with which the process has its name in the dump (claim.h)
   uint64_t owns_times = 0;   // 1: cpu_profiling/{time of the run} is this process's
+
+  Place place;  // who it is among those of its job
 
   // 1 once everything announced so far has been dealt with and the process is about to leave.
   uint64_t ended = 0;
@@ -36,6 +40,7 @@ struct Ledger {
   uint64_t written = 0;
   uint64_t written_bytes = 0;
   uint64_t replaced = 0;  // of those written: they took the name of an earlier one
+  uint64_t removed = 0;   // of those written: taken away again, as was asked for
   uint64_t failed = 0;
   uint64_t failed_bytes = 0;
   uint64_t skipped = 0;  // offered, but an input, output or device that was not asked for

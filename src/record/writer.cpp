@@ -70,6 +70,8 @@ EncodeResult encode(const Job& job, FileImage& file) {
       file.add_reference(job.header, job.header_bytes);
       file.add_reference(job.image.data, job.image.bytes);
       return EncodeResult::kOk;
+    case Encoding::kNone:
+      return EncodeResult::kOk;
   }
   return EncodeResult::kBadImage;
 }
@@ -87,12 +89,20 @@ WriteStatus encode_failure(EncodeResult result) {
   }
 }
 
-WriteStatus write_job(const Job& job, uint64_t& file_bytes) {
+WriteStatus write_job(const Job& job, KnownFiles* known, uint64_t& file_bytes) {
+  if (job.encoding == Encoding::kNone) return {};
   FileImage file;
   if (const EncodeResult result = encode(job, file); result != EncodeResult::kOk)
     return encode_failure(result);
   file_bytes = file.size_bytes();
-  return file.write(job.path);
+  // Files of other kinds carry no checksum that would tell them apart.
+  if (known == nullptr || job.encoding != Encoding::kTorch) return file.write(job.path);
+  WriteStatus status;
+  status.linked = known->link(job.path, file);
+  if (status.linked) return status;
+  status = file.write(job.path);
+  if (status.ok()) known->remember(job.path, file);
+  return status;
 }
 
 }  // namespace
@@ -246,7 +256,8 @@ void Writer::submit(const Job& job) {
   }
   flush();  // to keep the order
   uint64_t file_bytes = 0;
-  if (status.ok()) status = write_job(node != nullptr ? node->job : job, file_bytes);
+  if (status.ok())
+    status = write_job(node != nullptr ? node->job : job, options_.known, file_bytes);
   if (job.done != nullptr) job.done(job.context, job.path, status);
   std::free(node);
   const Lock lock(mutex_);
@@ -428,7 +439,7 @@ void Writer::write_first() {
   uint64_t file_bytes = 0;
   {
     const Unlocked unlocked(mutex_);
-    status = write_job(job, file_bytes);
+    status = write_job(job, options_.known, file_bytes);
     if (job.done != nullptr) job.done(job.context, job.path, status);
   }
   count(job.path, status, file_bytes);

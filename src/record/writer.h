@@ -35,6 +35,7 @@
 
 #include "record/atb_bin_encoder.h"
 #include "record/atomic_file.h"
+#include "record/known_files.h"
 #include "record/tensor_image.h"
 
 namespace ait::record {
@@ -45,6 +46,7 @@ enum class Encoding : uint8_t {
   kNpy,
   kTorch,
   kBytes,  // `header`, then `image.data` as they are
+  kNone,   // no file: `done` is called when it is this job's turn
 };
 
 // Everything here is copied by `submit`, the tensor's bytes too unless `borrowed` says otherwise.
@@ -80,6 +82,10 @@ struct WriterOptions {
   // negative number. It must not call the writer.
   int (*idle)(void* context) = nullptr;
   void* idle_context = nullptr;
+
+  // Where torch files are looked up that were written before, by this writer or by others. Lives
+  // longer than the writer. Null: every file is written.
+  KnownFiles* known = nullptr;
 };
 
 // submitted = written + failed + those still under way.

@@ -30,8 +30,9 @@ class CsvWriter {
   OutputFile file_;
 };
 
-// One cell as it stands in the file, without anything that a terminal obeys (utf8.h). Text that a spreadsheet would run as a formula (it begins with
-// + - = % @, their full-width twins, a tab or a line end, and is not a number) gets a ' in front.
+// One cell as it stands in the file, without anything that a terminal obeys (utf8.h). Text that a
+// spreadsheet would run as a formula (it begins with + - = % @, their full-width twins, a tab or a
+// line end, and is not a number) gets a ' in front.
 std::string csv_cell(std::string_view text);
 
 }  // namespace ait::report

@@ -41,6 +41,7 @@ std::string next_command(const Outcome& outcome, const Ledger& counts) {
     return torch ? "ait llm compare -gp " + folder + " -mp MY"
                  : "ait llm compare -gp GOLDEN -mp " + folder;
   if (torch && outcome.torch.folders.empty()) return "see what this machine has with: ait doctor";
+  if (torch && outcome.torch.is_watched) return "ait llm watch --once " + folder;
   if (torch && outcome.torch.only_statistics)
     return "look at the statistics.csv files in " +
            shell_word(outcome.dump + "/" + outcome.torch.folders.front());

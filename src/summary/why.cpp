@@ -29,9 +29,12 @@ std::string side_text(const match::Side& side) {
   std::set<std::string> named;
   for (const capture::TensorRecord& record : side.records) {
     const std::string file = record.path.substr(record.path.rfind('/') + 1);
+    // A table of a whole round has the operation in the name.
     const std::string name =
-        record.operation + "/" +
-        (record.member.empty() ? file.substr(0, file.rfind('.')) : record.member);
+        record.member.starts_with(record.operation + "/")
+            ? record.member
+            : record.operation + "/" +
+                  (record.member.empty() ? file.substr(0, file.rfind('.')) : record.member);
     if (named.insert(name).second) out += (out.empty() ? "" : " + ") + name;
   }
   return out;

@@ -16,6 +16,7 @@ using compare::Row;
 using compare::Side;
 using metrics::Comparison;
 using metrics::ErrorProfile;
+using metrics::Estimate;
 using metrics::RowFinding;
 using report::Cell;
 using report::NumberStyle;
@@ -77,6 +78,11 @@ Cell of_rows(const Row& row) {
 template <auto get>
 Cell of_profile(const Row& row) {
   return row.comparison && row.comparison->profile ? Cell(get(*row.comparison->profile)) : Cell();
+}
+
+template <auto get>
+Cell of_estimate(const Row& row) {
+  return row.estimate ? Cell(get(*row.estimate)) : Cell();
 }
 
 template <auto get>
@@ -203,6 +209,14 @@ constexpr auto kColumns = std::to_array<ComparisonColumn>({
     {"my_headroom_fp8", kExtended, headroom<448.0>},
     {"my_saturated", kExtended, of_profile<[](const ErrorProfile& p) { return p.saturated; }>},
     {"my_flushed_to_zero", kExtended, of_profile<[](const ErrorProfile& p) { return p.flushed; }>},
+    {"distance_at_least", kExtended,
+     [](const Row& r) { return r.distance_at_least ? Cell(*r.distance_at_least) : Cell(); }},
+    {"estimated_distance", kExtended,
+     of_estimate<[](const Estimate& e) { return e.distance.value; }>},
+    {"estimated_distance_most", kExtended,
+     of_estimate<[](const Estimate& e) { return e.distance.most; }>},
+    {"estimated_cosine", kExtended, of_estimate<[](const Estimate& e) { return e.cosine.value; }>,
+     NumberStyle::kTenDecimals},
 });
 
 }  // namespace

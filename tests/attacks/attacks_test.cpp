@@ -15,10 +15,15 @@
 #include <vector>
 
 #include "formats/atb_bin.h"
+#include "formats/atb_statistics.h"
 #include "formats/ge_dump.h"
 #include "formats/ge_statistics.h"
+#include "formats/gguf.h"
+#include "formats/msprobe_json.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
+#include "formats/onnx_tensor.h"
+#include "formats/polygraphy_json.h"
 #include "formats/registry.h"
 #include "formats/safetensors.h"
 #include "formats/statistics_csv.h"
@@ -30,6 +35,7 @@
 #include "fuzz/match_fuzzer.h"
 #include "fuzz/opcheck_fuzzer.h"
 #include "fuzz/pickle_fuzzer.h"
+#include "fuzz/plan_fuzzer.h"
 #include "fuzz/reader_fuzzer.h"
 #include "fuzz/rows_fuzzer.h"
 #include "fuzz/topology_fuzzer.h"
@@ -121,6 +127,16 @@ Reading read_all(const std::string& path, const std::optional<RawLayout>& raw = 
 }
 
 bool is_rows(const Attack& attack) { return attack.file.starts_with("rows/"); }
+bool is_plan(const Attack& attack) { return attack.file.starts_with("plan/"); }
+bool is_part(const Attack& attack) { return attack.file.starts_with("part/"); }
+
+Reading read_with(const std::string& path,
+                  std::vector<Error> (*read)(std::shared_ptr<const MappedFile>)) {
+  Reading reading;
+  for (const Error& error : read(MappedFile::open(path).value()))
+    reading.errors.push_back(summary(error));
+  return reading;
+}
 
 Reading read_rows(const std::string& path) {
   const auto rows = fuzz::read_rows(MappedFile::open(path).value());
@@ -142,7 +158,10 @@ class EveryAttack : public testing::TestWithParam<Attack> {};
 TEST_P(EveryAttack, EndsInItsError) {
   const Attack& attack = GetParam();
   const std::string path = (kAttacks / attack.file).string();
-  const Reading reading = is_rows(attack) ? read_rows(path) : read_all(path);
+  const Reading reading = is_rows(attack)   ? read_rows(path)
+                          : is_plan(attack) ? read_with(path, fuzz::read_plan)
+                          : is_part(attack) ? read_with(path, fuzz::read_part)
+                                            : read_all(path);
   EXPECT_THAT(reading.errors,
               Contains(AllOf(HasSubstr(attack.code + ": "), HasSubstr(attack.words))));
   EXPECT_EQ(reading.loaded > 0, attack.outcome == "listed");
@@ -201,8 +220,13 @@ std::vector<uint8_t> contents(const std::string& path) {
 
 const std::map<std::string, fuzz::Opener> kFuzzedReaders = {
     {"fuzz_atb_bin", atb_bin::open},
+    {"fuzz_atb_statistics", atb_statistics::open},
     {"fuzz_ge_dump", ge_dump::open},
+    {"fuzz_gguf", gguf::open},
+    {"fuzz_msprobe_json", msprobe_json::open},
     {"fuzz_npy", npy::open},
+    {"fuzz_onnx_tensor", onnx_tensor::open},
+    {"fuzz_polygraphy_json", polygraphy_json::open},
     {"fuzz_ge_statistics", ge_statistics::open},
     {"fuzz_npz", npz::open},
     {"fuzz_safetensors", safetensors::open},
@@ -225,7 +249,9 @@ const std::map<std::string, int (*)(const uint8_t* data, size_t size)> kOtherTar
     {"fuzz_op_param", fuzz::read_as_op_param},
     {"fuzz_operation_rows", fuzz::read_as_operation_rows},
     {"fuzz_operation_table", fuzz::read_as_operation_table},
+    {"fuzz_part", fuzz::read_as_part},
     {"fuzz_pickle", fuzz::read_as_pickle},
+    {"fuzz_plan", fuzz::read_as_plan},
     {"fuzz_program", fuzz::read_as_program},
     {"fuzz_rows", fuzz::read_as_rows},
     {"fuzz_run_file", fuzz::read_as_run_file},

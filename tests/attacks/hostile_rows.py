@@ -3,7 +3,7 @@
 import struct
 import zlib
 
-VERSION = 2
+VERSION = 3
 ROWS_PER_BLOCK = 256
 
 
@@ -71,13 +71,14 @@ def row(
     my=None,
     compared=whole(0),
     at_least=whole(0),
+    estimate=whole(0),
     reason=text(),
     made=whole(0),
 ):
     golden = side() if golden is None else golden
     my = side() if my is None else my
     head = token + phase + subject + first_column + layer + certainty + why
-    return head + golden + my + compared + at_least + reason + made
+    return head + golden + my + compared + at_least + estimate + reason + made
 
 
 def block(payload, rows=1, checksum=None, length=None, magic=b"rows"):

@@ -2,7 +2,8 @@
 
     python tests/attacks/make_attacks.py
 
-Files in rows/ are stores of rows, all others files of tensors. Columns of manifest.tsv:
+Files in rows/, plan/ and part/ are stores of rows, plans and parts, all others files of tensors. Columns of
+manifest.tsv:
 
     file      below this folder
     outcome   error: the file gives nothing; listed: its other tensors are still shown, its other rows still read
@@ -16,11 +17,17 @@ Files in rows/ are stores of rows, all others files of tensors. Columns of manif
 import pathlib
 
 from atb_bin_attacks import atb_bin_attacks
+from atb_statistics_attacks import atb_statistics_attacks
 from attack_list import COLUMNS, attacks
 from ge_dump_attacks import ge_dump_attacks
 from ge_statistics_attacks import ge_statistics_attacks
+from gguf_attacks import gguf_attacks
+from msprobe_json_attacks import msprobe_json_attacks
 from npy_attacks import npy_attacks
 from npz_attacks import npz_attacks
+from onnx_tensor_attacks import onnx_tensor_attacks
+from plan_attacks import part_attacks, plan_attacks
+from polygraphy_json_attacks import polygraphy_json_attacks
 from raw_attacks import attacks_on_all, raw_attacks
 from rows_attacks import rows_attacks
 from safetensors_attacks import safetensors_attacks
@@ -41,7 +48,14 @@ def main():
         statistics_csv_attacks,
         ge_dump_attacks,
         ge_statistics_attacks,
+        gguf_attacks,
+        onnx_tensor_attacks,
+        polygraphy_json_attacks,
+        msprobe_json_attacks,
+        atb_statistics_attacks,
         rows_attacks,
+        plan_attacks,
+        part_attacks,
         raw_attacks,
         attacks_on_all,
     ):

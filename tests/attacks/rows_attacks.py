@@ -42,7 +42,7 @@ def rows_attacks():
     )
     add("cut_in_header", "the first 15 bytes", header()[:15], "is not a store of rows", code="Unsupported")
     add("version_1", "a version that is no longer read", store(good, version=1), "compare again", code="Unsupported")
-    add("version_3", "a version that does not exist", store(good, version=3), "rows of version 3", code="Unsupported")
+    add("version_4", "a version that does not exist", store(good, version=4), "rows of version 4", code="Unsupported")
     add(
         "version_of_32_bits",
         "the largest version",

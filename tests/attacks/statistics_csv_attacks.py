@@ -53,3 +53,22 @@ def statistics_csv_attacks():
     no_data("numbers_of_other_kinds", "numbers that other parsers take", line(numbers="0x10,1_000,١,+1"))
     no_data("numbers_long", "a number of 15 000 digits", line(numbers="1" * 15000 + ",0,0,0"))
     no_data("tensor_of_an_exbibyte", "a shape whose data no machine could hold", line(f"({1 << 60},)"))
+
+    def of_round(name, why, columns, cells):
+        header = HEADER.replace(b",File\r\n", f",{columns}\r\n".encode())
+        content = header + line(file=cells)
+        attack(f"statistics_csv/{name}.csv", why, content, "tensor has no data.", code="Unsupported")
+
+    of_round(
+        "columns_twice", "columns of the same name", "File,File,NaN,NaN,Inf,Inf", "root.x/output,root.y/output,1,2,3,4"
+    )
+    of_round("columns_hidden", "a column behind 3 000 others", "x," * 3000 + "File,Sketch", "x," * 3000 + "a/b,1:AAAA")
+    of_round("counts_beyond_64_bits", "counts that no integer holds", "File,NaN,Inf", f"a/output,{2**64},-{2**63}")
+    of_round(
+        "counts_above_elements", "more NaN than the tensor has elements", "File,NaN,Inf", f"a/output,{2**64 - 1},9"
+    )
+    of_round("same_as_itself", "a row that refers to itself", "File,NaN,Inf,SameAs", "a/output,0,0,a/output")
+    of_round("name_leads_up", "a module that is a folder further up", "File,NaN,Inf,SameAs", "../output,0,0,../../x")
+    of_round("sketch_of_no_base64", "a sketch that is no base64", "File,Sketch", "output,1:\x1b[2J====")
+    of_round("sketch_of_later_version", "a sketch of a version to come", "File,Sketch", "output,99:AAAA")
+    of_round("sketch_long", "a sketch of 12 KB for six elements", "File,Sketch", "output,1:" + "A" * 12000)

@@ -19,6 +19,7 @@
 #include "capture/labels.h"
 #include "capture/manual_mapping.h"
 #include "capture/torch_dump.h"
+#include "compare/plan.h"
 #include "compare/row_store.h"
 #include "dump/cpu_profiling.h"
 #include "dump/overflow_results.h"
@@ -108,6 +109,7 @@ const std::vector<Reader>& readers() {
        },
        Says::kNothing},
       {"Rows", "x.rows", [](auto&, auto& path) { return texts_of(compare::RowStore::open(path)); }},
+      {"Plan", "x.plan", [](auto&, auto& path) { return texts_of(compare::Plan::open(path)); }},
       {"Topology", "x.json",
        [](auto&, auto& path) { return texts_of(graph::read_topology(path)); }},
       {"OperationTable", "x.csv",

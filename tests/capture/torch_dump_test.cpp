@@ -70,6 +70,21 @@ constexpr const char* kTreeOfCalls = R"({"name": "root", "type": "Model", "order
         {"name": "root.group.list.0.fc", "type": "Linear", "calls": [3, 7], "children": []}]}]}]},
   {"name": "root.head", "type": "Linear", "order": 5, "calls": [9], "children": []}]})";
 
+TEST(TorchDump, SaysThatTensorsWereStoredInACoarserType) {
+  const TempFolder folder;
+  const std::string rank = "ait_dump/torch_tensors/cpu_4711";
+  write_dump(folder, rank);
+  for (const char* type : {"null", "\"bf16\""}) {
+    folder.write(rank + "/manifest.json", std::string(R"({"config": {"store_as": )") + type + "}}");
+    const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
+    ASSERT_TRUE(recording);
+    const bool coarser = type[0] == '"';
+    ASSERT_EQ(recording->problems.size(), coarser ? 1U : 0U);
+    if (!coarser) continue;
+    EXPECT_THAT(recording->problems.front().text(), HasSubstr("stored as bf16"));
+  }
+}
+
 TEST(TorchDump, TakesEachCallOfAModuleForAnOperationInItsPlace) {
   const TempFolder folder;
   const std::string rank = "ait_dump/torch_tensors/cpu_1/";
@@ -253,6 +268,51 @@ TEST(TorchDump, HasTheTensorsOfWhichOnlyStatisticsWereKept) {
   EXPECT_THAT(record.path, EndsWith("cpu_1/1/root.norm/statistics.csv"));
   EXPECT_EQ(record.member, "output_1_0");
   EXPECT_EQ(record.kept, Kept::kStatistics);
+}
+
+TEST(TorchDump, ReadsOneTableOfARound) {
+  const TempFolder folder;
+  const std::string rank = "ait_dump/torch_tensors/cpu_1/";
+  folder.write(rank + "model_tree.json", kTree);
+  folder.write(rank + "0/statistics.csv",
+               table({"root.norm/input_0", "root.norm/output_1_0", "root.norm/output_0",
+                      "root.norm#1/output_0", "root.layers.0/output", "../../etc/output", "output",
+                      "root.norm/weight"}));
+  folder.write(rank + "1/statistics.csv", table({"root.norm/output_0"}));
+  folder.write(rank + "2/statistics.csv", "not a table");
+  ASSERT_TRUE(is_torch_dump((folder.path() / "ait_dump").string()));
+  ASSERT_TRUE(is_torch_dump((folder.path() / rank / "1").string()));
+  const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording) << recording.error().text();
+  EXPECT_THAT(slots_of(*recording),
+              ElementsAre(Seen{"output", Direction::kOutput, 0, 0, Kept::kStatistics},
+                          Seen{"input_0", Direction::kInput, 0, 0, Kept::kStatistics},
+                          Seen{"output_0", Direction::kOutput, 0, 0, Kept::kStatistics},
+                          Seen{"output_1_0", Direction::kOutput, 1, 0, Kept::kStatistics},
+                          Seen{"output_0", Direction::kOutput, 0, 1, Kept::kStatistics}));
+  EXPECT_THAT(names(*recording),
+              ElementsAre("root", "root.layers", "root.layers.0", "root.norm", "root.norm#1"));
+  EXPECT_TRUE(recording->has(0, 0, 1));
+  EXPECT_FALSE(recording->has(0, 1, 1)) << "the table of this round has no such line";
+  EXPECT_TRUE(recording->has(0, 1, 2));
+  const TensorRecord record = recording->record(0, 1, 2);
+  EXPECT_THAT(record.path, EndsWith("cpu_1/1/statistics.csv"));
+  EXPECT_EQ(record.member, "root.norm/output_0");
+  EXPECT_EQ(record.operation, "root.norm");
+  ASSERT_FALSE(recording->problems.empty());
+  EXPECT_THAT(recording->problems.back().path(), EndsWith("2/statistics.csv"));
+}
+
+TEST(TorchDump, PrefersTensorsToTheTableOfTheirRound) {
+  const TempFolder folder;
+  const std::string rank = "ait_dump/torch_tensors/cpu_1/";
+  folder.write(rank + "0/statistics.csv", table({"root.norm/input_0", "root.norm/output"}));
+  folder.write(rank + "0/root.norm/output.pth", "x");
+  const auto recording = read_torch_dump((folder.path() / "ait_dump").string());
+  ASSERT_TRUE(recording);
+  EXPECT_THAT(slots_of(*recording),
+              ElementsAre(Seen{"input_0", Direction::kInput, 0, 0, Kept::kStatistics},
+                          Seen{"output", Direction::kOutput, 0, 0, Kept::kBytes}));
 }
 
 TEST(TorchDump, PrefersTensorsToTheirStatistics) {

@@ -193,6 +193,24 @@ TEST(DumpOptions, NeedACommand) {
   }
 }
 
+TEST(DumpOptions, WatchAllRoundsUnlessToldWhich) {
+  const auto watched = dump({"--probe", "torch", "--when", "nan,norm>3"});
+  EXPECT_EQ(watched.when, "nan,norm>3");
+  EXPECT_EQ(watched.keep, 2);
+  EXPECT_EQ(dump::rounds_text(watched.rounds), "all");
+  const auto some = dump({"--probe", "torch", "--when", "every=7", "-er", "3,5", "--keep", "0"});
+  EXPECT_EQ(some.keep, 0);
+  EXPECT_EQ(dump::rounds_text(some.rounds), "3,5");
+}
+
+TEST(DumpOptions, MakeSketchesOfModulesAlone) {
+  EXPECT_FALSE(dump({"--probe", "torch"}).sketch);
+  EXPECT_TRUE(dump({"--probe", "torch", "--sketch"}).sketch);
+  const auto refused = parse<DumpOptions>({"llm", "dump", "--exec", "bash run.sh", "--sketch"});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text(), HasSubstr("it needs --probe torch"));
+}
+
 TEST(DumpOptions, SayWhatHasNoEffect) {
   EXPECT_THAT(idle_options(dump({})), IsEmpty());
   EXPECT_THAT(idle_options(dump({"--type", "model", "onnx"})), IsEmpty());

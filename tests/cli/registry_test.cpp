@@ -107,7 +107,7 @@ TEST(Registry, ACommandIsInTheHelp) {
 TEST(Registry, AGroupNamesACommandThatIsAddedToIt) {
   const Registry registry = with_toy("llm toy");
   EXPECT_THAT(text_of(registry, {"--help"}),
-              HasSubstr("compare, dump, errcheck, opcheck, convert, toy\n"));
+              HasSubstr("compare, dump, watch, errcheck, opcheck, convert, toy\n"));
   EXPECT_THAT(text_of(registry, {"llm", "toy", "-h"}), HasSubstr("Usage: ait llm toy OPERAND"));
 }
 

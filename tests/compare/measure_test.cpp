@@ -258,6 +258,44 @@ TEST(Measure, BoundsTheDistanceByStatisticsFromBelow) {
   EXPECT_EQ(measure(statistics_of(golden), floats(golden), kOwn).distance_at_least, 0);
 }
 
+Content sketch_of(const std::vector<float>& values, const Shape& shape) {
+  const Content whole(*floats(shape, values));
+  const auto measured = metrics::statistics(whole.tensor->view());
+  formats::Description description{DType::kFloat32, shape, false, {}};
+  description.statistics = {measured.maximum,
+                            measured.minimum,
+                            measured.mean,
+                            measured.l2_norm,
+                            0,
+                            metrics::sketch_text(metrics::sketch(whole.tensor->view()))};
+  return Content(description);
+}
+
+TEST(Measure, EstimatesTheDistanceBySketches) {
+  const Shape shape{50, 40};
+  std::vector<float> golden(2000);
+  for (size_t i = 0; i < golden.size(); ++i)
+    golden[i] = std::sin(static_cast<float>(i) * static_cast<float>(i));
+  // Extremes, mean and norm are the same.
+  std::vector<float> actual(golden.rbegin(), golden.rend());
+  const auto whole = measure(floats(shape, golden), floats(shape, actual), kOwn).comparison;
+  for (const Content& mine : {sketch_of(actual, shape), Content(*floats(shape, actual))}) {
+    const Row row = measure(sketch_of(golden, shape), mine, kOwn);
+    ASSERT_TRUE(row.estimate);
+    EXPECT_LE(row.estimate->distance.least, whole->relative_euclidean_distance);
+    EXPECT_GE(row.estimate->distance.most, whole->relative_euclidean_distance);
+    EXPECT_NEAR(row.estimate->cosine.value, whole->cosine_similarity, 0.3);
+    EXPECT_EQ(row.distance_at_least, row.estimate->distance.least);
+    EXPECT_NE(row.reason.find("by the sketches the relative euclidean distance is about "),
+              std::string::npos);
+  }
+  // Nothing is made up where a side has none, or another shape.
+  EXPECT_FALSE(measure(sketch_of(golden, shape), statistics_of(actual), kOwn).estimate);
+  EXPECT_FALSE(measure(sketch_of(golden, shape), sketch_of(actual, {40, 50}), kOwn).estimate);
+  golden[7] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(measure(sketch_of(golden, shape), sketch_of(actual, shape), kOwn).estimate);
+}
+
 // As a table has it: rounded to float32, the shortest text of that.
 Content written_statistics_of(const std::vector<float>& values) {
   Content content = statistics_of(values);

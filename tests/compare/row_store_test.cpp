@@ -58,6 +58,8 @@ Row row_number(size_t i) {
   row.subject.tensor = "outtensor0";
   if (i % 2 == 0) row.subject.layer = static_cast<uint32_t>(i);
   if (i % 7 == 0) row.subject.first_column = 64;
+  if (i % 6 == 0)
+    row.estimate = {{0.5, 0.25, 0.75}, {0.9, 0.8, 0.95}, {{i, i + 3, 0.125}}, std::nullopt};
   if (i % 4 != 0) {
     row.origin.is_known = true;
     row.origin.operation = "root.model.layers." + std::to_string(i) + ".mlp";
@@ -103,6 +105,7 @@ TEST(RowStore, GivesBackEveryFactInOrderAndByNumber) {
     EXPECT_EQ(row->golden.kept, written.back().golden.kept);
     EXPECT_EQ(row->actual.kept, written.back().actual.kept);
     EXPECT_EQ(row->distance_at_least, written.back().distance_at_least);
+    EXPECT_EQ(row->estimate, written.back().estimate);
     EXPECT_EQ(row->actual.records.back().index, 7U);
     EXPECT_EQ(row->actual.records.back().moment, capture::Moment::kBefore);
     EXPECT_EQ(row->actual.transform, written.back().actual.transform);
@@ -177,12 +180,12 @@ TEST(RowStore, RefusesForeignFilesAndOtherVersions) {
   EXPECT_FALSE(RowStore::open(folder.write("x.rows", "")));
   EXPECT_FALSE(RowStore::open(folder.write("x.rows", "token_id,data_id\n1,2\n")));
   std::string other = content(store(folder, 3));
-  for (const char version : {'\1', '\3'}) {
+  for (const char version : {'\1', '\2'}) {
     other[8] = version;
     const auto opened = RowStore::open(folder.write("x.rows", other));
     ASSERT_FALSE(opened);
     EXPECT_NE(opened.error().text().find("holds rows of version " + std::to_string(version) +
-                                         ", this ait reads version 2; compare again"),
+                                         ", this ait reads version 3; compare again"),
               std::string::npos)
         << opened.error().text();
   }

@@ -34,6 +34,17 @@ void put(const ScratchFolder& folder, uint64_t pid, int n, const Ledger& content
   folder.file(std::to_string(pid) + "." + std::to_string(n) + ".ledger", bytes_of(content));
 }
 
+TEST(ReadRun, WhatWasTakenAwayAsAskedForIsNotLost) {
+  const ScratchFolder folder;
+  Ledger counts = ledger(10, 10, 1);
+  counts.removed = 7;
+  put(folder, kNobody, 0, counts);
+  const RecordedRun run = read_run(folder.path());
+  EXPECT_EQ(run.processes[0].counts.written, 3U);
+  EXPECT_EQ(run.processes[0].lost(), 0U);
+  EXPECT_EQ(run.totals().removed, 7U);
+}
+
 TEST(ReadRun, AddsUpTheProgramsOfAProcessAndTheProcesses) {
   const ScratchFolder folder;
   Ledger first = ledger(10, 9, 1);

@@ -86,6 +86,7 @@ class Payload:
             "my": self._side(12),
             "comparison": self.optional(self._comparison),
             "distance_at_least": self.optional(self.real),
+            "estimate": self.optional(self._estimate),
             "reason": self.text(18),
             "origin": self.optional(self._origin),
         }
@@ -152,6 +153,18 @@ class Payload:
             "profile": self.optional(self._profile),
         }
 
+    def _estimate(self):
+        distance, cosine = ([self.real() for _ in range(3)] for _ in range(2))
+        return {
+            "distance": distance,
+            "cosine": cosine,
+            "row": self.optional(self._group),
+            "column": self.optional(self._group),
+        }
+
+    def _group(self):
+        return {"first": self.whole(), "last": self.whole(), "difference": self.real()}
+
     def _rows(self):
         return {
             "rows": self.whole(),
@@ -190,7 +203,7 @@ def read_rows(path):
     """Every row of a complete store, as dicts."""
     data = path.read_bytes()
     magic, version = struct.unpack_from("<8sI", data)
-    assert (magic, version, data[12:16]) == (b"ait rows", 2, bytes(4))
+    assert (magic, version, data[12:16]) == (b"ait rows", 3, bytes(4))
     end, count, index = struct.unpack("<8sQQ", data[-24:])
     assert end == b"ait-end."
     offsets = [at for (at,) in struct.iter_unpack("<Q", data[index:-24])]

@@ -4,6 +4,7 @@ import csv
 import json
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -61,10 +62,10 @@ DESCRIBED = "tensor has no data"
 
 
 def manifest():
-    """The attacks on readers of tensors; those on stores of rows are replayed by tests/attacks/attacks_test.cpp."""
+    """The attacks on readers of tensors; those on rows and plans are replayed by tests/attacks/attacks_test.cpp."""
     with open(ATTACKS / "manifest.tsv", newline="") as file:
         attacks = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    return [attack for attack in attacks if not attack["file"].startswith("rows/")]
+    return [attack for attack in attacks if not attack["file"].startswith(("rows/", "plan/", "part/"))]
 
 
 def named(attacks):
@@ -134,6 +135,16 @@ def test_a_live_attack_would_run_its_command_elsewhere(tmp_path, attack):
     command = [sys.executable, "-I", "-S", "-c", CARELESS_READER, ATTACKS / attack["file"]]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=PATIENCE_SECONDS)
     assert (tmp_path / MARKER).exists()
+
+
+def test_a_hostile_plan_or_part_is_refused_in_one_line(ait, tmp_path):
+    for path in sorted((ATTACKS / "plan").iterdir()):
+        assert path.name in error_line(ait("llm", "compare", "--from-plan", path, "--part", "2/2", "-o", "out"))
+    (tmp_path / "parts").mkdir()
+    shutil.copy(ATTACKS.parents[1] / "fuzz/corpus/fuzz_plan/seed_full", tmp_path / "parts/plan.ait")
+    for path in sorted((ATTACKS / "part").iterdir()):
+        shutil.copy(path, tmp_path / "parts/part_1_of_1.part")
+        assert "part_1_of_1.part" in error_line(ait("llm", "compare", "--merge", "parts"))
 
 
 def test_a_store_of_rows_is_no_file_of_tensors(ait):

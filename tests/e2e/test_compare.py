@@ -23,7 +23,8 @@ EXTENDED_COLUMNS = (
     "kl_divergence_per_row_mean kl_divergence_per_row_max identical golden_l2norm my_l2norm "
     "golden_operation golden_op_type golden_rank golden_transform my_operation my_op_type my_rank my_transform "
     "pairing pairing_reason verdict verdict_error verdict_expected verdict_reason "
-    "my_headroom_fp16 my_headroom_bf16 my_headroom_fp8 my_saturated my_flushed_to_zero"
+    "my_headroom_fp16 my_headroom_bf16 my_headroom_fp8 my_saturated my_flushed_to_zero "
+    "distance_at_least estimated_distance estimated_distance_most estimated_cosine"
 ).split()
 METRICS = SEED_COLUMNS[14:21]
 

@@ -137,7 +137,7 @@ def test_a_compiled_model_of_which_little_is_seen_is_not_complete(tmp_path):
     script = """
 import torch
 model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Linear(5, 3)))
-model[1] = torch.compile(model[1], backend="eager")
+model[1] = torch.compile(model[1], backend=lambda graph, inputs: graph.forward)
 model(torch.ones(2, 4))
 """
     run = dump(tmp_path, script)
@@ -220,7 +220,7 @@ def test_only_the_tree_in_a_folder_where_pids_come_again(tmp_path):
 def test_variables_that_have_no_option_are_handed_on(tmp_path, seen):
     run = dump(tmp_path, STEPS, env=environment(AIT_TORCH_STATISTICS="1", AIT_TORCH_LAYER_NAME="root.1"))
     tables = [path.relative_to(run.folder).as_posix() for path in run.folder.rglob("*.csv")]
-    assert tables == ["0/root.1/statistics.csv"]
+    assert tables == ["0/statistics.csv"]
     assert recorded(run.folder) == {} and run.manifest["complete"] is True
     assert run.next == f"look at the statistics.csv files in {run.folder}"
     assert "nan" not in (run.folder / tables[0]).read_text()
@@ -550,7 +550,8 @@ print("sum", out.sum().item())
 """
 
 
-def test_a_full_disk(tmp_path):
+def test_a_full_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("AIT_TORCH_LINKS", "0")  # else the same bytes would need their room once
     with Mount(tmp_path / "small", "size=30m") as small:
         run = dump(tmp_path, LARGE, out=small)
         assert run.process.stdout.startswith(f"sum {5.0 * 1024 * 1024}\n")
@@ -609,19 +610,39 @@ def test_what_a_script_records_itself_is_not_taken_for_missing(tmp_path, folder)
         assert counts["written"] == (2 + 9) * 6 and len(own) == 2
 
 
+COMPILED = """
+import torch
+own = lambda graph, inputs: graph.forward
+torch.manual_seed(0)
+class Model(torch.nn.Sequential):
+    def forward(self, x): return self[2](self[1](self[0](x)))
+model = Model(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+if {in_place}: model.compile(backend={backend})
+else: model = torch.compile(model, backend={backend})
+model(torch.ones(2, 4))
+"""
+
+
 @pytest.mark.skipif(not hasattr(torch, "compiler"), reason="needs torch.compile")
-def test_what_torch_compile_hides_is_missing(tmp_path):
-    code = """
-    import torch
-    model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
-    torch.compile(model, backend="eager")(torch.ones(2, 4))
-    """
-    run = dump(tmp_path, code)
+@pytest.mark.parametrize("in_place", [False, True])
+def test_what_torch_compile_hides_is_missing(in_place, tmp_path):
+    run = dump(tmp_path, COMPILED.format(backend="own", in_place=in_place))
     assert run.summary("modules") == "1 of 4 were called in the rounds recorded"
     assert run.summary("capture") == "not complete" and run.manifest["complete"] is False
     (reason,) = run.reasons
     assert reason.startswith(f"torch_tensors/{run.folder.name}: nothing is recorded of 3 modules: torch.compile has")
+    assert "a backend of the script's own" in reason
     assert json.loads((run.folder / "manifest.json").read_text())["state"] == "incomplete"
+
+
+@pytest.mark.skipif(not hasattr(torch, "compiler"), reason="needs torch.compile")
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_compiled_model_is_recorded_inside(in_place, tmp_path):
+    run = dump(tmp_path, COMPILED.format(backend="'eager'", in_place=in_place))
+    assert run.summary("modules") == "4 of 4 were called in the rounds recorded"
+    assert run.summary("capture") == "complete" and run.manifest["complete"] is True
+    assert {place for _, place, _ in recorded(run.folder)} == {"root", "root.0", "root.1", "root.2"}
+    assert_counts_are_true(run)
 
 
 def test_modules_that_a_model_does_not_use_are_not_missing(tmp_path):

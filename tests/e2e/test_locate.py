@@ -14,7 +14,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 FAULTY = "root.model.layers.1.mlp.down_proj"
 
 
-def record(folder, dtype=torch.float32, wrong=False, **options):
+def record(folder, dtype=torch.float32, wrong=(), **options):
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
         num_hidden_layers=3,
@@ -25,9 +25,8 @@ def record(folder, dtype=torch.float32, wrong=False, **options):
         vocab_size=100,
     )
     model = transformers.LlamaForCausalLM(config).eval().to(dtype)
-    if wrong:
-        with torch.no_grad():
-            model.model.layers[1].mlp.down_proj.weight *= 4
+    for layer in wrong:
+        model.model.layers[layer].mlp.down_proj.weight.data *= 4
     with register_hook(model, DumpConfig(dump_path=str(folder), token_range=[0]), **options), torch.no_grad():
         model(input_ids=torch.arange(1, 13)[None])
     return folder
@@ -38,7 +37,8 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("locate")
     record(folder / "golden")
     record(folder / "healthy", torch.bfloat16)
-    record(folder / "wrong", torch.bfloat16, wrong=True)
+    record(folder / "wrong", torch.bfloat16, wrong=[1])
+    record(folder / "wrong everywhere", torch.bfloat16, wrong=range(3))
     record(folder / "noise", torch.float32, perturb="bf16")
     return folder
 
@@ -58,6 +58,13 @@ def test_a_fault_is_named_with_its_cause(ait, runs, tmp_path):
     assert any(re.fullmatch(r"  \d+ later rows differ because of it", line) for line in lines)
     (following,) = [line for line in lines if line.startswith("Next: ")]
     assert following.endswith(f"{FAULTY}/output.pth")
+
+
+def test_a_fault_of_every_layer_is_named_in_the_first(ait, runs, tmp_path):
+    """Other layers say what is usual, and may have the same fault."""
+    findings = json.loads(compare(ait, runs, "wrong everywhere", tmp_path, "--json"))["findings"]
+    assert findings[0]["operation"] == FAULTY.replace("layers.1", "layers.0")
+    assert findings[0]["causes"][0]["name"] == "scale"
 
 
 def test_json_has_all_of_a_finding(ait, runs, tmp_path):

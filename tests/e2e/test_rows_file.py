@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rows_file import METRICS, read_rows
 
-COSINES = {"cosine_similarity", "worst_row_cosine"}
+COSINES = {"cosine_similarity", "worst_row_cosine", "estimated_cosine"}
 
 
 def data_id(row):
@@ -74,6 +74,10 @@ def columns_of(row):
         out[name] = known.get(name)
     for name in ("worst_row", "worst_row_cosine", "kl_divergence_per_row_mean", "kl_divergence_per_row_max"):
         out[name] = (known.get("rows") or {}).get(name)
+    estimate = row["estimate"] or {"distance": [None] * 3, "cosine": [None]}
+    out["distance_at_least"] = row["distance_at_least"]
+    out["estimated_distance"], _, out["estimated_distance_most"] = estimate["distance"]
+    out["estimated_cosine"] = estimate["cosine"][0]
     out["pairing"] = row["certainty"] or ""
     out["pairing_reason"] = row["certainty_reason"]
     return out

@@ -45,13 +45,24 @@ RECORD = (
     GENERATE
     + f"""
 from ait_llm import DumpConfig, register_hook
+MODULES = dict(dump_statistics_mode=1, statistics_per_module=True)
 for scale in (1.0, {SCALE}):
     with torch.no_grad():
         model.get_submodule('{SCALED.removeprefix("root.")}').weight.mul_(scale)
-    for mode in (0, 1, 2):
+    for mode in (0, 1, 2, "modules"):
         folder = f"{{sys.argv[2]}}/torch_{{mode}}_{{scale}}"
-        with register_hook(model, DumpConfig(folder, token_range=list(range({STEPS})), dump_statistics_mode=mode)):
+        options = dict(dump_statistics_mode=mode) if mode != "modules" else dict(MODULES)
+        with register_hook(model, DumpConfig(folder, token_range=list(range({STEPS})), **options)):
             generate()
+with torch.no_grad():
+    model.get_submodule('{SCALED.removeprefix("root.")}').weight.div_({SCALE})
+for name in ("golden", "rolled"):
+    folder = f"{{sys.argv[2]}}/sketches_{{name}}"
+    with register_hook(model, DumpConfig(folder, dump_statistics_mode=1, dump_sketch=True)):
+        generate()
+    with torch.no_grad():
+        weight = model.get_submodule('{SCALED.removeprefix("root.")}').weight
+        weight.copy_(weight.roll(1, 0))
 """
 )
 
@@ -239,6 +250,40 @@ def test_a_wrong_scale_shows_as_a_distance_where_it_is(runs, modes):
     assert found["cmp_fail_reason"].endswith(" the relative euclidean distance is at least 0.5.")
 
 
+def test_a_table_for_each_module_says_the_same_as_one_for_each_round(runs):
+    of_modules, of_rounds = runs.torch("modules"), runs.torch(1)
+    assert not list(of_modules.glob("ait_dump/torch_tensors/*/*/statistics.csv"))
+    assert len(list(of_rounds.rglob("statistics.csv"))) == STEPS < len(list(of_modules.rglob("statistics.csv")))
+    document, rows = runs.compare(of_modules, of_rounds)
+    _, of_itself = runs.compare(of_rounds, of_rounds)
+    assert list(rows) == list(of_itself) and document["summary"]["by_statistics"] == len(rows) > 50
+    for row in rows.values():
+        assert row["at_least"] == 0
+        for name in ("max_value", "min_value", "mean_value", "l2norm", "shape", "dtype"):
+            assert row[f"golden_{name}"] == row[f"my_{name}"]
+    _, rows = runs.compare(of_modules, runs.torch(1, SCALE))
+    assert rows["0", f"{SCALED}/output"]["at_least"] == pytest.approx(SCALE - 1, rel=1e-5)
+
+
+def test_sketches_tell_the_distance_of_channels_in_another_order(runs):
+    """Which extremes, mean and norm do not show."""
+    golden, rolled = runs.folder / "sketches_golden", runs.folder / "sketches_rolled"
+    _, rows = runs.compare(golden, golden)
+    assert {float(row["estimated_distance"] or 0) for row in rows.values()} == {0}
+    document, rows = runs.compare(golden, rolled)
+    first = next(name for (_, name), row in rows.items() if float(row["estimated_distance"] or 0) > 0)
+    assert first == document["jump"] == f"{SCALED}/output"
+    row = rows["0", first]
+    tensor = tensors_of(runs.torch(0))["0", first]
+    real = distance(tensor, tensor.roll(1, -1))
+    assert 0.8 * real < row["at_least"] <= real <= float(row["estimated_distance_most"]) < 1.25 * real
+    assert "by the sketches the relative euclidean distance is about" in row["cmp_fail_reason"]
+    _, without = runs.compare(runs.torch(1), rolled)  # of one side only: the numbers alone
+    assert without["0", first]["at_least"] < 1e-3
+    _, against_data = runs.compare(runs.torch(0), rolled)
+    assert against_data["0", first]["at_least"] == pytest.approx(row["at_least"], rel=1e-3)
+
+
 def test_the_summary_names_the_row_that_is_farthest_apart(runs):
     out = runs.folder / "named"
     process = runs.ait("llm", "compare", "-gp", runs.torch(1), "-mp", runs.torch(1, SCALE), "-o", out)
@@ -334,7 +379,7 @@ def test_statistics_of_torch_are_paired_with_the_library_by_types(runs):
         assert row["at_least"] < HALF_ROUNDING, row["data_id"]
         check_values(row, "my", read_bin(pathlib.Path(row["my_data_path"])))
         path, member = row["golden_data_path"].rsplit(":", 1)
-        golden = truth[row["token_id"], f"{pathlib.Path(path).parent.name}/{member}"]
+        golden = truth[row["token_id"], member if "/" in member else f"{pathlib.Path(path).parent.name}/{member}"]
         check_values(row, "golden", golden)
         assert row["at_least"] <= distance(golden, read_bin(pathlib.Path(row["my_data_path"]))) * (1 + 1e-6)
     alone = [row for row in rows.values() if not row["golden_data_path"]]

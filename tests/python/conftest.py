@@ -1,12 +1,42 @@
 """What the tests of the package share."""
 
+import ast
+import functools
+import importlib.util
+import pathlib
 import sys
 
 import ait_llm
 import numpy as np
 import pytest
-import torch
-from tensor_bytes import bytes_of
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+@functools.cache
+def needs(path, package):
+    """Whether a file of this folder imports a package when it is imported, itself or through others of this folder."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module]
+        for name in names:
+            local = HERE / f"{name}.py"
+            if name.split(".")[0] == package or (local.exists() and needs(local, package)):
+                return True
+    return False
+
+
+# Not every Python has a torch; what needs none is tested there all the same.
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+collect_ignore = [path.name for path in HERE.glob("test_*.py") if not HAS_TORCH and needs(path, "torch")]
+if HAS_TORCH:
+    import torch
+    from tensor_bytes import bytes_of
+
+
+def pytest_report_header():
+    return f"no torch here: {len(collect_ignore)} files are left out" if collect_ignore else None
 
 
 @pytest.fixture
@@ -19,6 +49,9 @@ def graphs_of_other_tests_do_not_count():
     """A manifest takes whatever torch.compile has compiled in a process for a reason why modules were not heard of."""
     if "torch._dynamo" in sys.modules:
         torch._dynamo.utils.counters.clear()
+        compiled = sys.modules.get("ait_llm.dump.torch_dump.compiled")
+        if compiled is not None:
+            compiled._state.graphs = 0
 
 
 def in_native_order(array):

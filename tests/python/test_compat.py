@@ -24,7 +24,7 @@ class Environment:
     def run(self, *command, check=True):
         return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=check, timeout=120)
 
-    def install(self, *options):
+    def install(self, *options, source=COMPAT):
         return self.run(
             sys.executable,
             "-m",
@@ -36,7 +36,7 @@ class Environment:
             "--no-index",
             "--no-deps",
             *options,
-            COMPAT,
+            source,
             check=False,
         )
 
@@ -96,6 +96,29 @@ print(llm.__file__)
         assert "-forward FILE" in environment.run(environment.python, scripts / script, "--help").stdout
     again = environment.install(*options)
     assert again.returncode == 0, again.stderr
+
+
+@pytest.fixture
+def source_distribution(tmp_path):
+    code = "import backend, sys; print(backend.build_sdist(sys.argv[1]))"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    name = subprocess.run(command, cwd=COMPAT, capture_output=True, text=True, check=True).stdout.strip()
+    return tmp_path / name
+
+
+def test_its_source_distribution_installs_without_the_rest_of_the_repository(environment, source_distribution):
+    installed = environment.install(source=source_distribution)
+    assert installed.returncode == 0, installed.stderr
+    environment.add_ait_llm()
+    code = "import importlib.metadata, llm; print(importlib.metadata.version('ait-compat'), llm.__file__)"
+    version, file = environment.print(code).split()
+    assert version == ait_llm.__version__ and Path(file).is_relative_to(environment.site)
+
+
+def test_its_source_distribution_asks_for_free_names_too(environment, source_distribution):
+    foreign_distribution(environment.site)
+    installed = environment.install(source=source_distribution)
+    assert installed.returncode != 0 and "Someone_Elses.LLM" in installed.stdout + installed.stderr
 
 
 def test_it_has_the_version_of_ait(environment):

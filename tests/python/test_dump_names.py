@@ -10,7 +10,6 @@ WRITTEN_BY_PYTHON = [
     "kTorchTensorsFolder",
     "kManifestFile",
     "kModelTreeFile",
-    "kStatisticsFile",
     "kGoldenTensorFolder",
     "kMetadataFile",
     "kLabelsSuffix",

@@ -1,4 +1,4 @@
-"""The native part that hears of calls of a function. There is one in a process, so each test is a process."""
+"""The native part that hears of calls of a function. It changes how functions are called, so each test is a process."""
 
 import subprocess
 import sys
@@ -127,10 +127,10 @@ for functions in ((refuse, end), (begin, refuse)):
 """)
 
 
-def test_there_is_one_and_it_goes_with_its_last_owner():
+def test_a_function_has_one_and_it_goes_with_its_last_owner():
     run("""
 ear = _native.Ear(Module.called, begin, end)
-for function, error in ((Module.wrapped, ValueError), (len, TypeError)):
+for function, error in ((Module.called, ValueError), (len, TypeError)):
     try:
         _native.Ear(function, begin, end)
         raise SystemExit("not refused")

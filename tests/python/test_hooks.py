@@ -58,6 +58,8 @@ BAD = [
     ("tensor_part", "2"),
     ("tensor_part", True),
     ("device_id", "0"),
+    ("store_as", "fp16"),
+    ("store_as", 16),
     ("device_id", -1),
     ("api_list", torch.add),
     ("api_list", ["add"]),

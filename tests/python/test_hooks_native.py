@@ -7,6 +7,7 @@ import ait_llm
 import pytest
 import torch
 from ait_llm import _native
+from ait_llm.dump.torch_dump import pinned
 from ait_llm.dump.torch_dump.pinned import PinnedLane
 from ait_llm.dump.torch_dump.store import operand
 from hook_models import DTYPES
@@ -161,7 +162,7 @@ def test_tensors_pass_through_page_locked_memory_whatever_their_type_and_order(l
     assert (account.submitted, account.written) == (300, 300)
     for path, tensor in expected.items():
         assert_same_tensor(load(path), tensor)
-    assert lane._lent.reserve(lane._lent.bytes) == 0  # everything came back
+    assert lane._blocks[0].lent.reserve(lane._blocks[0].lent.bytes) == 0  # everything came back
 
 
 def test_a_tensor_larger_than_the_page_locked_memory_goes_another_way(lane):
@@ -169,12 +170,47 @@ def test_a_tensor_larger_than_the_page_locked_memory_goes_another_way(lane):
     assert not lane.submit(recorder, _native.Account(), b"/nowhere/x.pth", torch.zeros(1 << 20))
 
 
+def test_page_locked_memory_grows_while_the_disk_does_not_keep_up_and_no_further(monkeypatch, tmp_path):
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: None)
+    monkeypatch.setattr(pinned, "_pinned", lambda nbytes: torch.empty(nbytes, dtype=torch.uint8))
+    monkeypatch.setattr(pinned, "MAX_CLONED_BYTES", 3 << 20)
+    limit = 8 << 20
+    lane = PinnedLane(torch.device("cpu"), torch.empty(1 << 20, dtype=torch.uint8), Device, limit)
+    recorder, account = _native.Recorder(32 << 20, 2), _native.Account()
+    expected = [torch.full(((1 << 20) + index,), index % 251, dtype=torch.uint8) for index in range(40)]
+    expected.append(torch.arange(3 << 20, dtype=torch.int32).view(torch.uint8)[: 3 << 20])
+    for index, tensor in enumerate(expected):
+        assert lane.submit(recorder, account, os.fsencode(tmp_path / f"{index}.pth"), tensor)
+        assert lane._cloned == sum(copy.nbytes for copy in lane._copies) <= 3 << 20
+    assert not lane.submit(recorder, account, b"/nowhere/x.pth", torch.zeros(limit, dtype=torch.uint8))
+    lane.hand_over(recorder)
+    recorder.flush()
+    for index, tensor in enumerate(expected):
+        assert_same_tensor(load(tmp_path / f"{index}.pth"), tensor)
+    sizes = [block.lent.bytes for block in lane._blocks]
+    assert len(sizes) > 1 and sum(sizes) <= limit
+    assert all(block.lent.reserve(block.lent.bytes) == 0 for block in lane._blocks)
+
+
+def test_where_no_more_memory_is_to_be_had_the_rest_serves(monkeypatch, tmp_path):
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: None)
+    monkeypatch.setattr(pinned, "_pinned", lambda nbytes: torch.empty(-1))  # a RuntimeError
+    lane = PinnedLane(torch.device("cpu"), torch.empty(1 << 20, dtype=torch.uint8), Device, 1 << 30)
+    recorder, account = _native.Recorder(1 << 20, 1), _native.Account()
+    for index in range(5):
+        assert lane.submit(recorder, account, os.fsencode(tmp_path / f"{index}.pth"), torch.zeros(200_000))
+    assert not lane.submit(recorder, account, b"/nowhere/x.pth", torch.zeros(1 << 20))
+    lane.hand_over(recorder)
+    recorder.flush()
+    assert account.written == 5
+
+
 def test_a_copy_that_fails_gives_its_memory_back(lane, monkeypatch):
     recorder = _native.Recorder(1 << 20, 1)
     monkeypatch.setattr(Device, "current_stream", lambda device: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         lane.submit(recorder, _native.Account(), b"/nowhere/x.pth", torch.zeros(100))
-    assert lane._lent.reserve(lane._lent.bytes) == 0
+    assert lane._blocks[0].lent.reserve(lane._blocks[0].lent.bytes) == 0
 
 
 @pytest.mark.parametrize("value, text", [(3.0, "3.0"), (1e-5, "1e-05"), (0.1, "0.1"), (float("nan"), "nan")])

@@ -217,7 +217,7 @@ def test_a_manifest_says_that_tensors_could_not_be_written(tmp_path):
     assert manifest["state"] == "incomplete"
     of_tensors, of_others = manifest["incomplete_because"]
     assert of_tensors.startswith(f"18 of 36 tensors could not be written; the first: {handle.folder}/1/root")
-    assert "Not a directory" in of_tensors and of_others.startswith("8 of 18 other files could not be written; ")
+    assert "Not a directory" in of_tensors and of_others.startswith("1 of 4 other files could not be written; ")
     assert len(recorded(handle.folder)[0]) == 8
 
 
@@ -237,6 +237,7 @@ import random, signal, time
 random.seed(1)
 torch.set_num_threads(1)
 for index in range(15):
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         model = Steps(1000)
@@ -245,9 +246,13 @@ for index in range(15):
         while True:
             model(step)
             step += 1
+            if step == 20: os.write(writing, b"x")
+    if index % 3: os.read(reading, 1)  # however busy the machine is; the others may still be registering
     time.sleep(random.uniform(0.02, 0.4))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
+    os.close(reading)
+    os.close(writing)
 """
 
 
@@ -259,7 +264,7 @@ def test_a_killed_process_leaves_no_torn_file(tmp_path):
         for path in folder.glob("*/*/*.pth"):
             assert torch.load(path, weights_only=True).tolist() == [float(path.parts[-3])] * 1000
             total += 1
-        for path in folder.glob("*/*/statistics.csv"):
+        for path in folder.glob("*/statistics.csv"):
             assert path.read_bytes().endswith(b"\r\n")
         if (folder / "manifest.json").exists():
             assert manifest_in(folder)["state"] == "recording"

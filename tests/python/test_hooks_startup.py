@@ -76,6 +76,8 @@ def test_every_option_has_its_variable(tmp_path):
         DEVICE_ID=3,
         SEED=5,
         MODE="module,api",
+        STATISTICS_PER_MODULE=1,
+        SKETCH=1,
     )
     assert process.returncode == 0, process.stderr
     (folder,) = folders_in(tmp_path / "dump")
@@ -84,7 +86,8 @@ def test_every_option_has_its_variable(tmp_path):
         number: {"root.1.0", "root.1.0.linear", "root.1.1.relu"} for number in (2, 3)
     }
     assert all(set(files) == {"output.pth"} for calls in found.values() for files in calls.values())
-    assert (folder / "2" / "root.1.0" / "statistics.csv").exists()
+    header, first = (folder / "2" / "root.1.0" / "statistics.csv").read_text().splitlines()[:2]
+    assert header.endswith(",File,Sketch") and ",output,1:" in first
     assert {path.name for path in (folder / "weights").iterdir()} == {"root.1.0.weight.pth", "root.1.0.bias.pth"}
 
 

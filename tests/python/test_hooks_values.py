@@ -187,24 +187,28 @@ def rows_of(handle, *parts):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_statistics_have_the_columns_of_the_older_tools_and_true_numbers(tmp_path):
+PER_MODULE = [
+    "NodeName",
+    "NodeType",
+    "InputOutput",
+    "Index",
+    "DataType",
+    "Shape",
+    "Max",
+    "Min",
+    "Mean",
+    "L2Norm",
+    "File",
+]
+
+
+def test_statistics_of_a_module_have_the_columns_of_the_older_tools_and_true_numbers(tmp_path):
     model = Model()
-    handle = record(model, tmp_path, X, config=DumpConfig(str(tmp_path), dump_statistics_mode=1))
+    config = DumpConfig(str(tmp_path), dump_statistics_mode=1, statistics_per_module=True)
+    handle = record(model, tmp_path, X, config=config)
     assert list(Path(handle.folder).rglob("*.pth")) == []
     rows = rows_of(handle, "0", "root.blocks.0")
-    assert list(rows[0]) == [
-        "NodeName",
-        "NodeType",
-        "InputOutput",
-        "Index",
-        "DataType",
-        "Shape",
-        "Max",
-        "Min",
-        "Mean",
-        "L2Norm",
-        "File",
-    ]
+    assert list(rows[0]) == PER_MODULE
     assert [row["File"] for row in rows] == ["input_0", "input_scale", "output"]
     first = rows[0]
     assert [first[key] for key in ("NodeName", "NodeType", "InputOutput", "Index", "DataType", "Shape")] == [
@@ -222,6 +226,32 @@ def test_statistics_have_the_columns_of_the_older_tools_and_true_numbers(tmp_pat
     assert rows[2]["InputOutput"] == "Output"
 
 
+def test_statistics_of_a_round_are_one_table_with_the_same_numbers(tmp_path):
+    torch.manual_seed(1)
+    model = Model()
+    apart = DumpConfig(str(tmp_path / "apart"), dump_statistics_mode=1, statistics_per_module=True)
+    folder = Path(record(model, tmp_path, X, config=apart).folder, "0")
+    handle = record(model, tmp_path, X, config=DumpConfig(str(tmp_path), dump_statistics_mode=1))
+    assert [path.name for path in Path(handle.folder, "0").iterdir()] == ["statistics.csv"]
+    rows = rows_of(handle, "0")
+    assert list(rows[0]) == [*PER_MODULE, "NaN", "Inf", "SameAs"]
+    files = [row["File"] for row in rows]
+    assert len(set(files)) == len(files)
+    expected = {}
+    for path in folder.glob("*/statistics.csv"):
+        for row in csv.DictReader(io.StringIO(path.read_text())):
+            expected[f"{path.parent.name}/{row['File']}"] = row
+    assert sorted(files) == sorted(expected)
+    for row in rows:
+        apart = {**expected[row["File"]], "File": row["File"]}
+        assert {key: row[key] for key in PER_MODULE} == apart
+        assert (row["NaN"], row["Inf"]) == ("0", "0")
+    again = {row["File"]: row["SameAs"] for row in rows if row["SameAs"]}
+    assert again["root.blocks.0/input_0"] == "root/input_0"
+    numbers = {row["File"]: [row[key] for key in ("Shape", "Max", "Min", "Mean", "L2Norm")] for row in rows}
+    assert all(numbers[file] == numbers[first] for file, first in again.items())
+
+
 @pytest.mark.parametrize(
     "device",
     ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))],
@@ -233,7 +263,7 @@ def test_statistics_of_every_type_are_true(device, tmp_path):
         for i, dtype in enumerate(dtypes)
     ]
     handle = record(Giving(tuple(tensors)), tmp_path, config=DumpConfig(str(tmp_path), dump_statistics_mode=1))
-    rows = rows_of(handle, "0", "root")
+    rows = rows_of(handle, "0")
     assert len(rows) == len(tensors)
     for row, tensor in zip(rows, tensors):
         values = tensor.cpu().to(torch.float32).double()
@@ -250,7 +280,7 @@ def test_statistics_of_every_type_are_true(device, tmp_path):
 def test_statistics_of_nothing_and_of_what_is_not_finite(tmp_path):
     tensors = (torch.zeros(0), torch.tensor([1.0, float("nan")]), torch.tensor([1.0, float("inf")]))
     handle = record(Giving(tensors), tmp_path, config=DumpConfig(str(tmp_path), dump_statistics_mode=2))
-    empty, nan, inf = rows_of(handle, "0", "root")
+    empty, nan, inf = rows_of(handle, "0")
     assert [empty[key] for key in ("Max", "Min", "Mean", "L2Norm")] == [""] * 4
     assert [nan[key] for key in ("Max", "Min", "Mean")] == ["nan"] * 3
     assert [inf[key] for key in ("Max", "Min", "L2Norm")] == ["inf", "1.0", "1.0"]
@@ -261,7 +291,7 @@ def test_statistics_of_nothing_and_of_what_is_not_finite(tmp_path):
 def test_statistics_of_a_device_are_those_of_the_cpu(at_once, monkeypatch):
     """The way over a device's own reductions, with tensors that pretend to be on one."""
     from ait_llm.dump.torch_dump import statistics
-    from ait_llm.dump.torch_dump.statistics import OnDevice, Row, measure
+    from ait_llm.dump.torch_dump.statistics import OnDevice, measure
 
     monkeypatch.setattr(statistics, "MAX_WIDENED", at_once)
     on_device = OnDevice()
@@ -278,13 +308,12 @@ def test_statistics_of_a_device_are_those_of_the_cpu(at_once, monkeypatch):
         torch.tensor([1.0, float("inf"), 2.0]),
         torch.zeros(0),
     ]
-    rows = [Row("root", "Giving", f"output_{i}", tensor) for i, tensor in enumerate(tensors)]
-    for row, tensor in zip(rows, tensors):
-        on_device.add(row, tensor)
-    on_device.fetch()
-    for row, tensor in zip(rows, tensors):
+    for index, tensor in enumerate(tensors):
+        on_device.add((0, index), tensor)
+    found = dict(on_device.fetch())
+    for index, tensor in enumerate(tensors):
         expected = measure(tensor)
         if expected is None:
-            assert row.values is None
+            assert (0, index) not in found
         else:
-            assert row.values == pytest.approx(expected, rel=1e-12, nan_ok=True)
+            assert found[0, index] == pytest.approx(expected, rel=1e-12, nan_ok=True)

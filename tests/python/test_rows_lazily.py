@@ -39,6 +39,7 @@ def threads():
 
 # Threads of tests that ran earlier may end at any moment, so these tests look for new ones only.
 # With threads=1 the library's own pool of threads, which stays, does not come into it.
+READ_AHEAD = 4  # threads of a run that ask the disk for files before their turn
 
 
 def test_the_first_rows_come_before_the_rest_is_measured(many):
@@ -47,7 +48,7 @@ def test_the_first_rows_come_before_the_rest_is_measured(many):
     assert len(rows) == 100_000
     for number, row in enumerate(rows):
         assert row.subject.name == str(number) and row.max_absolute_error == 1.0
-        assert len(threads() - before) == 1
+        assert 1 <= len(threads() - before) <= 1 + READ_AHEAD
         if number == 3:
             break
     assert not threads() - before, "leaving the loop ends the run"

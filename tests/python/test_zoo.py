@@ -1,5 +1,6 @@
 """Programs that use torch in ways that a recorder can disturb run as they do alone: the same output, the same end and
-the same files, byte for byte, recorded from outside (as by `ait llm dump --probe torch`) and by register_hook."""
+the same files, byte for byte, recorded from outside (as by `ait llm dump --probe torch`), tensors or statistics, and by
+register_hook."""
 
 import fcntl
 import functools
@@ -30,7 +31,8 @@ SLOW = ["distributed", "spawns"]
 GROUP_OF = dict.fromkeys(PROGRAMS, "plain")
 GROUP_OF.update(dict.fromkeys(COMPILING, "compiling"), **dict.fromkeys(SLOW, "starting others"))
 
-WAYS = ["probe", "register_hook"]
+WAYS = ["probe", "statistics", "register_hook"]
+SAID = (b"ait_llm: recording ", b"ait_llm: what torch.compile makes ")  # lines that a program alone does not have
 UNRECORDED = [("redirected", "register_hook")]  # it does not call it
 KILLED = ["killed", "left_by_exit"]  # have no time to end a recording
 TOO_DEEP = ["deep"]  # leaves no room on the stack for a recording, either
@@ -43,7 +45,7 @@ CASES = [
 
 
 class Runs:
-    """The programs of one group, run alone and with both ways of recording when the first of them is asked for."""
+    """The programs of one group, run alone and with all ways of recording when the first of them is asked for."""
 
     def __init__(self, folder, group):
         self._folder = folder / group.replace(" ", "_")
@@ -65,10 +67,11 @@ class Runs:
         out.mkdir(parents=True)
         environ = {key: value for key, value in os.environ.items() if not key.startswith("AIT_")}
         environ.update(PYTHONHASHSEED="0", OMP_NUM_THREADS="1", KINETO_LOG_LEVEL="99")  # the profiler tells the time
-        if way == "probe":
+        if way in ("probe", "statistics"):
             path = [startup.FOLDER, *filter(None, [environ.get("PYTHONPATH")])]
             environ.update(PYTHONPATH=os.pathsep.join(path))
             environ.update(AIT_TORCH_DUMP_PATH=str(dump), AIT_TORCH_TOKEN_RANGE="0,999")
+            environ.update(AIT_TORCH_STATISTICS="1" if way == "statistics" else "0")
         elif way == "register_hook":
             environ["AIT_ZOO"] = str(dump)
         programs = [str(ZOO / f"{name}.py") for name in PROGRAMS if GROUP_OF[name] == self._group]
@@ -82,7 +85,7 @@ class Runs:
         return {
             "status": (out / f"{name}.status").read_text(),
             "stdout": (out / f"{name}.stdout").read_bytes(),
-            "stderr": b"".join(line for line in said if not line.startswith(b"ait_llm: recording ")),
+            "stderr": b"".join(line for line in said if not line.startswith(SAID)),
             **{
                 str(path.relative_to(out)): path.read_bytes()
                 for path in sorted((out / name).rglob("*"))

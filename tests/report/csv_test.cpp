@@ -54,6 +54,10 @@ TEST(CsvCell, QuotesOnlyWhatNeedsIt) {
   EXPECT_EQ(csv_cell("say \"no\""), "\"say \"\"no\"\"\"");
   EXPECT_EQ(csv_cell("two\nlines"), "\"two\nlines\"");
   EXPECT_EQ(csv_cell(""), "");
+  EXPECT_EQ(csv_cell("a\r"), "a\\x0d") << "of what is written, not of what was given";
+  EXPECT_EQ(csv_cell("标,杆\x7f"), "\"标,杆\\x7f\"");
+  for (char c = ' '; c <= '~'; ++c)
+    EXPECT_EQ(csv_cell(std::string("a") + c).front() == '"', c == ',' || c == '"') << c;
 }
 
 TEST(CsvCell, DisarmsFormulas) {

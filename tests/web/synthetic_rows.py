@@ -5,13 +5,15 @@ python tests/web/synthetic_rows.py hostile out/hostile.rows
 """
 
 import functools
+import itertools
 import pathlib
 import random
-import struct
 import sys
-import zlib
 
-ROWS_PER_BLOCK = 256
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "attacks"))
+import hostile_rows
+from hostile_rows import real, whole
+
 LAYERS, TOKENS = 40, 100
 OPERATIONS = [
     ("input_layernorm", "Norm", 2),
@@ -39,19 +41,6 @@ HOSTILE = [
     "control \x00\x07\x1b[31m characters",
     "n" * 10_000,
 ]
-
-
-def whole(number):
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def real(number):
-    return struct.pack("<d", number)
 
 
 class Texts:
@@ -101,42 +90,19 @@ def row(text, token, operation, layer, kind, error, sources, draw, reason=""):
     out += side(text, 12, folder.format("my", token, name), name, kind_name, 10, (8, 512), 2.5 + (error or 0))
     out += whole(0) if error is None else whole(1) + comparison(error, draw)
     out += whole(0) + text(18, reason)
-    out += (
-        whole(1)
-        + text(19, name)
-        + whole(kind)
-        + whole(len(sources))
-        + b"".join(map(whole, sources))
-        + whole(0)
-        + whole(0)
-    )
-    return out
+    return out + hostile_rows.origin(text(19, name), kind, sources)
 
 
 def write(path, rows):
-    out, offsets, count = b"ait rows" + struct.pack("<II", 2, 0), [], 0
-    parts = [out]
-    at = len(out)
-    block, text = [], Texts()
-
-    def end_block():
-        nonlocal at, block, text
-        payload = b"".join(block)
-        offsets.append(at)
-        data = b"rows" + struct.pack("<III", len(payload), len(block), zlib.crc32(payload)) + payload
-        parts.append(data)
-        at += len(data)
-        block, text = [], Texts()
-
-    for make in rows:
-        block.append(make(text))
-        count += 1
-        if len(block) == ROWS_PER_BLOCK:
-            end_block()
-    if block:
-        end_block()
-    end = b"".join(struct.pack("<Q", each) for each in offsets) + b"ait-end." + struct.pack("<QQ", count, at)
-    path.write_bytes(b"".join([*parts, end]))
+    blocks = []
+    rows = iter(rows)
+    while True:
+        text = Texts()
+        some = [make(text) for make in itertools.islice(rows, hostile_rows.ROWS_PER_BLOCK)]
+        if not some:
+            break
+        blocks.append(hostile_rows.block(b"".join(some), len(some)))
+    path.write_bytes(hostile_rows.store(*blocks))
 
 
 def large():

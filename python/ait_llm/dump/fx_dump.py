@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from ait_llm import _native
 from ait_llm._folders import make_private
+from ait_llm.dump._place import place
 
 if TYPE_CHECKING:
     import torch
@@ -353,6 +354,7 @@ class _Recorder:
                 "tool": "ait fx_backend",
                 "torch": torch.__version__,
                 "pid": os.getpid(),
+                **place(),
                 "graphs": self._graphs,
                 "errors": [{"reason": words, "count": count} for words, count in self._problems.items()],
             }

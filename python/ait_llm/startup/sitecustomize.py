@@ -7,15 +7,24 @@ called for it; see docs/torch_dump.md.
 
     AIT_TORCH_DUMP_PATH    the folder in which ait_dump/torch_tensors is made; without it nothing is recorded
     AIT_TORCH_TOKEN_RANGE  rounds to record, first and last of each stretch: "1,3,7,7" for 1, 2, 3 and 7; default "0,0";
-                           "none" for nothing but model_tree.json
+                           "none" for nothing but model_tree.json, "all" for every round
     AIT_TORCH_MODULE_LIST  how the names of module classes to record begin, in upper or lower case: "linear,llamamlp"
     AIT_TORCH_LAYER_NAME   full name of what to record, * for anything: "root.model.layers.0.*"
     AIT_TORCH_TENSOR_PART  0 inputs, 1 outputs, 2 both (default)
     AIT_TORCH_DEVICE_ID    only models on this device; those on the CPU in any case
     AIT_TORCH_STATISTICS   0 tensors (default), 1 statistics in their place, 2 both
+    AIT_TORCH_STATISTICS_PER_MODULE
+                           1: a table of statistics for each call of a module, not one for each round
+    AIT_TORCH_SKETCH       1: beside the statistics a sketch of each tensor
     AIT_TORCH_MODE         "module" (default), "api" or "module,api"
     AIT_TORCH_WEIGHTS      1: the parameters, too
+    AIT_TORCH_STORE_AS     "bf16": float32 tensors are stored as bfloat16
     AIT_TORCH_SEED         an integer: deterministic computing with this seed
+    AIT_TORCH_WHEN         "nan,inf,norm>X,every=N,spike=F": statistics of all rounds, tensors only around those in
+                           which one of these holds
+    AIT_TORCH_KEEP         how many rounds before and after; default 2
+    AIT_TORCH_WRITERS, AIT_TORCH_MEMORY, AIT_TORCH_LINKS
+                           threads that write, MiB that may wait to be written, 0: no hard links of the same bytes
 
     AIT_FX_DUMP_PATH       in place of AIT_TORCH_DUMP_PATH: the folder in which msit_fx_dump is made, with the graphs of
                            the script's torch.compile; see docs/torchair.md

@@ -16,6 +16,10 @@ TENSORS, STATISTICS, TENSORS_AND_STATISTICS = 0, 1, 2
 """Values of dump_statistics_mode."""
 
 
+class FirstRound(list[int]):
+    """The token_range of who has asked for none."""
+
+
 class DumpConfig:
     """What `register_hook` records, and where.
 
@@ -27,7 +31,10 @@ class DumpConfig:
     api_list: with mode "api", the functions to record; all if empty.
     mode: "module", "api" (functions of torch called inside the model) or a list of both.
     dump_statistics_mode: 0 tensors, 1 statistics in their place, 2 both.
+    statistics_per_module: a table of statistics for each call of a module, not one for each round.
+    dump_sketch: beside the statistics a sketch of each tensor, from which distances can be estimated.
     layer_name: record only what has this full name, in which `*` stands for anything: "root.model.layers.0.*".
+    store_as: "bf16" stores float32 tensors as bfloat16, rounded to the nearest, in half the space; None: as they are.
     dump_weight: also save the parameters, once, when the hooks are registered.
     seed: switch deterministic computing on and seed every generator when the hooks are registered.
 
@@ -48,9 +55,12 @@ class DumpConfig:
         layer_name: str | None = None,
         dump_weight: bool = False,
         seed: int | None = None,
+        store_as: str | None = None,
+        statistics_per_module: bool = False,
+        dump_sketch: bool = False,
     ) -> None:
         self.dump_path = "." if dump_path is None or dump_path == "" else dump_path
-        self.token_range: Container[int] = [0] if token_range is None or token_range == [] else token_range
+        self.token_range: Container[int] = FirstRound([0]) if token_range is None or token_range == [] else token_range
         self.module_list = [] if module_list is None else module_list
         self.tensor_part = tensor_part
         self.device_id = device_id
@@ -60,8 +70,13 @@ class DumpConfig:
         self.layer_name = layer_name
         self.dump_weight = dump_weight
         self.seed = seed
+        self.store_as = store_as
+        self.statistics_per_module = statistics_per_module
+        self.dump_sketch = dump_sketch
         self.class_names: Sequence[str] = ()  # how names of classes begin, where there are no classes at hand
-        self.perturb: str | float | None = None  # as register_hook was given it
+        self.perturb: str | float | None = None  # as register_hook was given it, as the next two
+        self.when: str | None = None
+        self.keep = 0
         self._check()
 
     def _check(self) -> None:
@@ -91,8 +106,14 @@ class DumpConfig:
             yield "dump_statistics_mode", "must be 0 (tensors), 1 (statistics) or 2 (both)"
         if self.layer_name is not None and (not isinstance(self.layer_name, str) or not self.layer_name):
             yield "layer_name", "must be a name in which * stands for anything, or None"
+        if self.store_as not in (None, "bf16"):
+            yield "store_as", 'must be "bf16" or None'
         if not isinstance(self.dump_weight, bool):
             yield "dump_weight", "must be True or False"
+        if not isinstance(self.statistics_per_module, bool):
+            yield "statistics_per_module", "must be True or False"
+        if not isinstance(self.dump_sketch, bool):
+            yield "dump_sketch", "must be True or False"
         if self.seed is not None and (not _is_integer(self.seed) or not 0 <= self.seed < 2**32):
             yield "seed", "must be an integer from 0 to 4294967295 or None"
 

@@ -14,7 +14,7 @@ MAX_DEPTH = 16
 """Of lists in lists: nobody's results are nested like this, but some objects contain themselves."""
 
 # Values that are no data of the model, or too small to matter.
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, type, slice, torch.dtype, torch.device, torch.layout)
+PLAIN = (type(None), bool, int, float, complex, str, bytes, type, slice, torch.dtype, torch.device, torch.layout)
 
 Leaf = tuple[str, Any]
 
@@ -31,34 +31,34 @@ def of_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Leaf
 
 def of_output(output: Any) -> Iterator[Leaf]:
     """`output` for a single tensor, else `output_0`, `output_{key}`."""
-    yield from _unique(_walk(output, "output", 0))
+    yield from _unique(walk(output, "output", 0))
 
 
 def _pieces(both: tuple[tuple[Any, ...], dict[str, Any]], stem: str) -> Iterator[Leaf]:
     args, kwargs = both
     for index, value in enumerate(args):
-        yield from _walk(value, f"{stem}_{index}", 1)
+        yield from walk(value, f"{stem}_{index}", 1)
     for name, value in kwargs.items():
-        yield from _walk(value, f"{stem}_{file_name(name)}", 1)
+        yield from walk(value, f"{stem}_{file_name(name)}", 1)
 
 
-def _walk(value: Any, stem: str, depth: int) -> Iterator[Leaf]:
+def walk(value: Any, stem: str, depth: int) -> Iterator[Leaf]:
     """Pairs of a stem and a tensor, or an object that is not looked into."""
     if isinstance(value, torch.Tensor):
         yield stem, value
-    elif isinstance(value, _PLAIN) or callable(value):
+    elif isinstance(value, PLAIN) or callable(value):
         return
     elif depth == MAX_DEPTH:
         yield stem, value
     elif isinstance(value, (tuple, list)):
         for index, each in enumerate(value):
-            yield from _walk(each, f"{stem}_{index}", depth + 1)
+            yield from walk(each, f"{stem}_{index}", depth + 1)
     elif isinstance(value, Mapping):  # transformers' ModelOutput, too
         for key, each in value.items():
-            yield from _walk(each, f"{stem}_{file_name(str(key))}", depth + 1)
+            yield from walk(each, f"{stem}_{file_name(str(key))}", depth + 1)
     elif dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
-            yield from _walk(getattr(value, field.name, None), f"{stem}_{file_name(field.name)}", depth + 1)
+            yield from walk(getattr(value, field.name, None), f"{stem}_{file_name(field.name)}", depth + 1)
     else:
         yield stem, value
 

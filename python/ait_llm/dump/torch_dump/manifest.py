@@ -11,8 +11,13 @@ from typing import Any
 import torch
 
 from ait_llm import _native
-from ait_llm.dump.torch_dump.dump_config import DumpConfig
+from ait_llm.dump._place import place
+from ait_llm.dump.torch_dump import compiled
+from ait_llm.dump.torch_dump.dump_config import TENSORS, DumpConfig
+from ait_llm.dump.torch_dump.hindrance import EXPORTED, FX_TRACED, JIT_TRACED
 from ait_llm.dump.torch_dump.perturbation import Perturbation
+from ait_llm.dump.torch_dump.rounds import Rounds
+from ait_llm.dump.torch_dump.trigger import Trigger
 
 FILE = "manifest.json"
 FORMAT = 1
@@ -25,9 +30,10 @@ MAX_REASONS = 1000
 class Round:
     """One call of the root module, and what was seen of it."""
 
-    def __init__(self, number: int, wanted: bool) -> None:
+    def __init__(self, number: int, wanted: bool, captured: bool = False) -> None:
         self.number = number
         self.wanted = wanted
+        self.captured = captured  # it is no round yet: each replay of the graph is one
         self.started = False
         self.finished = False
         self.raised = False
@@ -36,6 +42,23 @@ class Round:
         self.calls: dict[str, list[int]] = {}  # of each module: its calls' places in the order of all calls
         self.module_calls = 0
         self.function_calls: dict[str, int] = {}
+        self.table: _native.RoundTable | None = None  # of statistics, until the next round begins
+        self.ended_print: int | None = None  # of the modules that are in `seen`, if the table has told
+
+    def take_calls(self, before: Round | None, in_order: bool) -> None:
+        """What the table has noted of calls. Rounds of a model are much alike, so that of the names most are known from
+        the one before."""
+        if self.table is None:
+            return
+        self.module_calls = self.table.module_calls
+        if in_order:
+            self.calls = self.table.calls()
+        ended = self.table.ended_print
+        if before is not None and before.ended_print == ended:
+            self.seen = before.seen
+        elif self.ended_print != ended:
+            self.seen = set(self.table.ended())
+        self.ended_print = ended
 
     def suffix_of_module(self, name: str) -> str:
         """What keeps the folder of this call of a module apart from those before."""
@@ -76,13 +99,13 @@ class Reasons:
     def __init__(self) -> None:
         self._entries: dict[str, dict[str, Any]] = {}
 
-    def add(self, reason: str, what: str) -> bool:
+    def add(self, reason: str, what: str, count: int = 1) -> bool:
         """Whether it is new."""
         known = len(self._entries)
         if known >= MAX_REASONS and reason not in self._entries:
             reason = "other reasons"
         entry = self._entries.setdefault(reason, {"reason": reason, "count": 0, "first": what})
-        entry["count"] += 1
+        entry["count"] += count
         return len(self._entries) > known
 
     def describe(self) -> list[dict[str, Any]]:
@@ -96,15 +119,39 @@ class Manifest:
         self.config = config
         self.root_type = root_type
         self.started = time.time()
-        self.rounds: list[Round] = []
+        self.rounds = Rounds()
         self.root_calls = 0
         self.not_stored = Reasons()
         self.stored_otherwise = Reasons()
         self.not_listened = Reasons()
         self.own_calls: list[str] = []  # modules whose class has a __call__ of its own
         self.errors = Reasons()
+        self.compiled: dict[tuple[str, bool], int] = {}  # calls of compiled code: by backend, and whether recorded
+        self.replays_unheard = 0  # of CUDA graphs that are older than the recording
+        self.no_kernel = Reasons()  # by which a CUDA device would measure tensors
+        self.measured: dict[str, int] = {}  # how many tensors were measured in which way
         self.replaced_by: str | None = None
         self.perturbation: Perturbation | None = None
+        self.trigger: Trigger | None = None if config.when is None else Trigger(config)
+
+    def count_statistics(self, ways: dict[str, int]) -> None:
+        for way, count in ways.items():
+            self.measured[way] = self.measured.get(way, 0) + count
+
+    def note_compiled(self, backend: str, recorded: bool) -> bool:
+        """Whether it is new."""
+        key = (backend, recorded)
+        self.compiled[key] = self.compiled.get(key, 0) + 1
+        return self.compiled[key] == 1
+
+    def _describe_compiled(self) -> list[dict[str, Any]]:
+        described = []
+        for (backend, recorded), calls in self.compiled.items():
+            entry = {"backend": backend, "calls": calls, "modules_inside": "recorded" if recorded else "not recorded"}
+            if recorded and backend == "inductor":
+                entry["note"] = INDUCTOR
+            described.append(entry)
+        return described
 
     def describe(self, device: str, tensors: _native.Account, others: _native.Account, ended: bool) -> dict[str, Any]:
         missing = self._what_is_missing(tensors, others)
@@ -117,15 +164,13 @@ class Manifest:
             "pid": os.getpid(),
             "process_started": _PROCESS_STARTED,
             "device": device,
-            "rank": _number("RANK"),
-            "local_rank": _number("LOCAL_RANK"),
-            "world_size": _number("WORLD_SIZE"),
+            **place(),
             "command": sys.argv,
             "started": round(self.started, 3),
             "root": self.root_type,
             "config": self.config.as_text(),
             "root_calls": self.root_calls,
-            "rounds": {str(each.number): each.describe() for each in self.rounds},
+            **self.rounds.describe(),
             "never_ran_because": self._why_never(),
             "not_listened_to": self._not_listened_to(ended),
             "not_stored": self.not_stored.describe(),
@@ -134,12 +179,18 @@ class Manifest:
             "tensors": _describe(tensors),
             "other_files": _describe(others),
         }
+        if self.config.dump_statistics_mode != TENSORS:
+            described["statistics"] = {**self.measured, "no_kernel_because": self.no_kernel.describe()}
+        if self.compiled:
+            described["compiled"] = self._describe_compiled()
         if self.replaced_by is not None:
             described["replaced_by"] = self.replaced_by
         if self.perturbation is not None:
             own = self.perturbation
             numbers = {"unit": own.unit, "seed": own.seed, "outputs": own.outputs}
             described["perturbed"] = {"by": self.config.perturb, **numbers}
+        if self.trigger is not None:
+            described["when"] = self.trigger.describe()
         return described
 
     def _what_is_missing(self, tensors: _native.Account, others: _native.Account) -> list[str]:
@@ -149,14 +200,18 @@ class Manifest:
             if account.failed:
                 first = f"; the first: {account.first_failure}" if account.first_failure else ""
                 missing.append(f"{account.failed} of {account.submitted} {name} could not be written{first}")
-        never_ran = sum(len(each.never_ran()) for each in self.rounds)
+        never_ran = self.rounds.never_ran + sum(len(each.never_ran()) for each in self.rounds)
         hindrances = self._hindrances()
         if hindrances and self.root_calls == 0:
             missing.append(f"no call of the model was heard of: {'; '.join(hindrances)}")
         elif hindrances and never_ran:
-            expected = sum(len(each.expected) for each in self.rounds)
+            expected = self.rounds.expected + sum(len(each.expected) for each in self.rounds)
             counted = f"{never_ran} of {expected} modules were not heard of in the rounds recorded"
             missing.append(f"{counted}: {'; '.join(hindrances)}")
+        elif self.replays_unheard:
+            missing.append(self._strange_graphs())
+        elif self._graphs_were_captured():
+            missing.append(REPLAYS)
         errors = self.errors.describe()
         if errors:
             count = sum(entry["count"] for entry in errors)
@@ -164,16 +219,26 @@ class Manifest:
             missing.append(f"{count} times ait itself could not go on; {first}")
         return missing
 
+    def _graphs_were_captured(self) -> bool:
+        return any(entry["reason"] == CUDA_GRAPH for entry in self.not_stored.describe())
+
+    def _strange_graphs(self) -> str:
+        count = self.replays_unheard
+        return (
+            f"CUDA graphs that were captured before the recording began were replayed {count} times, and what they "
+            "computed was not recorded; begin to record before the capture"
+        )
+
     def _not_listened_to(self, ended: bool) -> list[dict[str, Any]]:
         """Of modules with a __call__ of their own, those that were never heard of."""
-        heard = {name for each in self.rounds for name in each.seen}
+        heard = self.rounds.heard.union(*(each.seen for each in self.rounds))
         unheard = [name for name in self.own_calls if name not in heard] if self.rounds or ended else []
         own = [{"reason": OWN_CALL, "count": len(unheard), "first": unheard[0]}] if unheard else []
         return self.not_listened.describe() + own
 
     def _why_never(self) -> list[str]:
         """Modules that a model just does not use need no reason."""
-        if self.rounds and not any(each.never_ran() for each in self.rounds):
+        if self.rounds and not self.rounds.never_ran and not any(each.never_ran() for each in self.rounds):
             return []
         never = ["the model was never called"] if self.root_calls == 0 else []
         return self._hindrances() or never
@@ -181,15 +246,17 @@ class Manifest:
     def _hindrances(self) -> list[str]:
         """What is known to keep calls of modules from being heard."""
         reasons = []
-        dynamo = sys.modules.get("torch._dynamo")
-        graphs = 0 if dynamo is None else _graphs(dynamo)
+        graphs = compiled.strange_graphs()
         if graphs:
+            names = sorted({backend for (backend, recorded) in self.compiled if not recorded})
             reasons.append(
-                f"torch.compile has compiled {graphs} graph(s) in this process, and what it compiles cannot be "
-                "listened to; record with TORCHDYNAMO_DISABLE=1"
+                f"torch.compile has compiled {graphs} graph(s) in this process that are not listened to"
+                f"{''.join(f' ({name})' for name in names)}; record with TORCHDYNAMO_DISABLE=1"
             )
-        if any(entry["reason"] == CUDA_GRAPH for entry in self.not_stored.describe()):
-            reasons.append("CUDA graphs were captured, and their replay calls no module")
+        if self._graphs_were_captured():
+            reasons.append(REPLAYS)
+        if self.replays_unheard:
+            reasons.append(self._strange_graphs())
         traced = any(entry["reason"] in (JIT_TRACED, FX_TRACED, EXPORTED) for entry in self.not_stored.describe())
         if traced and self.root_calls == 0:  # else there are calls beside those
             reasons.append("torch traced or exported the model, which is left alone meanwhile; see not_stored")
@@ -203,6 +270,9 @@ def _describe(account: _native.Account) -> dict[str, Any]:
         "submitted": account.submitted,
         "written": account.written,
         "failed": account.failed,
+        "linked": account.linked,
+        "linked_bytes": account.linked_bytes,
+        "removed": account.removed,
         "submitted_bytes": account.submitted_bytes,
         "written_bytes": account.written_bytes,
         "first_failure": account.first_failure,
@@ -210,18 +280,11 @@ def _describe(account: _native.Account) -> dict[str, Any]:
 
 
 CUDA_GRAPH = "called while a CUDA graph was captured"
+REPLAYS = "CUDA graphs were captured, and their replay calls no module"
+STRANGE_GRAPH = "computed by a CUDA graph that was captured before the recording began"
+INDUCTOR = (
+    "what goes into and comes out of a module is put into memory for the recording: inductor then fuses less, and "
+    "results may differ in the last bits from those without recording"
+)
 SCRIPTED = "what a scripted module calls is called without Python"
 OWN_CALL = "its class has a __call__ of its own, which may not lead to torch's"
-JIT_TRACED = "called while torch.jit traced the model"
-FX_TRACED = "called while torch.fx traced the model"
-EXPORTED = "called while torch.export looked at the model"
-
-
-def _graphs(dynamo: Any) -> int:
-    counters = getattr(getattr(dynamo, "utils", None), "counters", {})
-    return int(counters["stats"]["unique_graphs"]) if "stats" in counters else 0
-
-
-def _number(variable: str) -> int | None:
-    text = os.environ.get(variable, "")
-    return int(text) if text.isdigit() else None

@@ -46,6 +46,11 @@ def remove(session: Session) -> None:
             _process.sessions.remove(session)
 
 
+def sessions() -> list[Session]:
+    with _process.lock:
+        return list(_process.sessions)
+
+
 def find(model: torch.nn.Module, config: DumpConfig) -> Session | None:
     """The session that already records this."""
     with _process.lock:

@@ -56,6 +56,8 @@ def register_hook(
     *,
     hook_type: str | None = None,
     perturb: str | float | None = None,
+    when: str | None = None,
+    keep: int = 2,
 ) -> HookHandle:
     """Records what goes into and comes out of each module of `model`, as `config` says, from now on.
 
@@ -67,8 +69,17 @@ def register_hook(
     `perturb` makes a run that shows how large noise is, for `ait llm compare --noise`: until the recording ends, what
     each module without parts returns is off by up to one rounding unit of "bf16", "fp16" or "fp32", or by up to a
     share from 0 to 1. The results of the model change, then. The seed is the one of `config`, or 0.
+
+    `when` watches a long run: statistics are kept of all rounds, and tensors only of the `keep` rounds before and after
+    one in which a condition begins to hold. It is a comma list of "nan", "inf", "norm>X", "every=N" and "spike=F" (a
+    statistic F times its running median), any of which is enough. Unless `config` has a token_range, every round is
+    watched.
     """
     fault = _fault(model, config, hook_name if hook_type is None else hook_type, perturb)
+    if fault is None:
+        from ait_llm.dump.torch_dump import trigger
+
+        fault = trigger.fault(when, keep, config)
     if fault is not None:
         _logger.error("register_hook: %s; nothing will be recorded", fault)
         return HookHandle()
@@ -76,6 +87,7 @@ def register_hook(
 
     config = copy.copy(config)
     config.perturb = perturb
+    trigger.prepare(config, when, keep if when is not None else 0)
     already = process.find(model, config)
     if already is not None:
         _logger.warning("dump_data has been register in model.")

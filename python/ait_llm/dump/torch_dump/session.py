@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 import threading
+import time
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from ait_llm import _native
-from ait_llm.dump.torch_dump import determinism, leaves, module_tree, process
+from ait_llm.dump.torch_dump import captures, compiled, determinism, leaves, module_tree, process
 from ait_llm.dump.torch_dump.apis import ApiRecorder
 from ait_llm.dump.torch_dump.dump_config import INPUTS, OUTPUTS, DumpConfig
 from ait_llm.dump.torch_dump.folder import is_launchers
 from ait_llm.dump.torch_dump.listening import Tap
-from ait_llm.dump.torch_dump.manifest import CUDA_GRAPH, SCRIPTED, Round
+from ait_llm.dump.torch_dump.manifest import CUDA_GRAPH, SCRIPTED, STRANGE_GRAPH, Round
 from ait_llm.dump.torch_dump.perturbation import Perturbation, unit_of
 from ait_llm.dump.torch_dump.selection import Selection
 from ait_llm.dump.torch_dump.sink import CallFiles, Sink
@@ -43,13 +46,22 @@ class _Thread(threading.local):
         self.stack: list[Call] = []
         self.round: Round | None = None  # of the root call that it is in
         self.functions: Any = None  # what listens to functions in it
-        self.busy = False  # in code of ours
+
+    @property
+    def busy(self) -> bool:
+        """In code of ours. Native code that hears of calls knows it, too."""
+        return _native.busy()
+
+    @busy.setter
+    def busy(self, now: bool) -> None:
+        _native.set_busy(now)
 
 
 def begin(model: torch.nn.Module, config: DumpConfig) -> Session:
     if config.seed is not None:
         determinism.switch_on(config.seed)
     session = Session(model, config)
+    compiled.forget()
     process.add(session)
     with session.guarded("the model"):
         session.open()
@@ -71,22 +83,30 @@ class Session:
         self._apis = ApiRecorder(self, self._selection) if "api" in self.config.mode else None
         self._taps: dict[str, Tap] = {}
         self._layout: tuple[tuple[str, int, type], ...] = ()
+        self._print: int | None = None  # of the modules, the last time that they were looked at
         self._attached = False  # the modules below the root
         self._tree: dict[str, Any] = {}
         self._own_calls: list[str] = []
         self._perturbation: Perturbation | None = None
-        self.start_over()
+        self._begin()
 
     def start_over(self) -> None:
-        """The state of a process that has recorded nothing; in a forked child, which goes on listening."""
+        """In a forked child, which goes on listening: the state of a process that has recorded nothing."""
+        self._sink.forget()
+        self._attached = False
+        self._begin()
+
+    def _begin(self) -> None:
         model = self._model()
         self._lock = threading.RLock()
         self._thread = _Thread()
         self._round: Round | None = None  # of the latest root call, or the first if there was none
+        self._captured: dict[int, list[Round]] = {}  # calls that CUDA graphs were captured of, by the capture's number
+        self._since = time.monotonic()
         self._active = 0  # root calls under way that are recorded
         self._ordered = False
         root_type = "" if model is None else type(module_tree.uncompiled(model)).__name__
-        self._sink = Sink(self.config, self._selection, root_type)
+        self._sink = Sink(self.config, self._selection, root_type, self.trouble)
         self._sink.tree = self._tree
         self._sink.manifest.own_calls = self._own_calls
         self._sink.manifest.perturbation = self._perturbation
@@ -116,6 +136,8 @@ class Session:
 
     def flush(self) -> None:
         with self.guarded("flush"):
+            if self._round is not None:
+                self._sink.settle_round(self._round)
             self._sink.flush()
 
     def close(self, replaced_by: str | None = None) -> None:
@@ -131,6 +153,12 @@ class Session:
                 self._perturbation.remove()
         process.remove(self)
         with self.guarded("the end"):
+            if not process.sessions():
+                compiled.forget()
+                captures.rest()
+            for each in list(self._sink.manifest.rounds):
+                self._sink.settle_round(each)
+                self._sink.end_round(each)
             self._sink.close()
 
     def step_aside(self) -> None:
@@ -150,6 +178,10 @@ class Session:
 
     def _look_at(self, model: torch.nn.Module) -> None:
         """Finds the modules, which may have changed since the last time."""
+        print_of = _native.print_of_modules(model)
+        if print_of is not None and print_of == self._print:
+            return
+        self._print = print_of
         named, tree = module_tree.walk(model)
         layout = tuple((name, id(module), type(module)) for name, module in named)
         if layout == self._layout:
@@ -187,7 +219,14 @@ class Session:
         self._attached = True
         for tap in self._taps.values():
             if not tap.is_root and (tap.wanted or self._apis is not None):
-                tap.attach()
+                tap.attach(self._native_tap(tap))
+
+    def _native_tap(self, tap: Tap) -> _native.NativeTap | None:
+        """What hears of its calls without Python; None where Python has to."""
+        natively, module = self._sink.natively, tap.module()
+        if natively is None or module is None or self._apis is not None or not tap.wanted:
+            return None
+        return natively.tap(module, tap.name, tap.type_name)
 
     def _detach(self) -> None:
         self._attached = False
@@ -198,13 +237,18 @@ class Session:
     # Rounds
 
     def _start_round(self) -> Round:
+        capture = captures.under_way() if self._sink.natively is not None else 0
         with self._lock:
+            if capture:
+                return self._captured_round(capture)
             manifest = self._sink.manifest
             number = manifest.root_calls
             manifest.root_calls += 1
-            current = self._round
+            current = before = self._round
             if current is None or number > 0:
                 current = self._round = Round(number, number in self.config.token_range)
+            if before is not None and before is not current and (before.finished or before.raised):
+                self._sink.end_round(before)
             if self._counted:
                 _native.note_round(number, current.wanted)
             current.started = True
@@ -219,8 +263,52 @@ class Session:
                 self._detach()
             return current
 
+    def _captured_round(self, capture: int) -> Round:
+        """Stands for those that the replays of the graph will be."""
+        current = Round(self._sink.manifest.root_calls, True, captured=True)
+        model = self._model()
+        if model is not None and self._sink.open(model):
+            self._look_at(model)
+            self._attach()
+            self._sink.begin_round(current)
+        self._captured.setdefault(capture, []).append(current)
+        return current
+
+    def replayed(self, capture: int, ended: float) -> None:
+        """A CUDA graph has run; that capture of it ended then, at 0 if nobody listened."""
+        if self._thread.busy:
+            return
+        with self.guarded("the replay of a CUDA graph"), self._lock:
+            manifest = self._sink.manifest
+            if ended < self._since:
+                manifest.replays_unheard += 1
+                if manifest.replays_unheard == 1:
+                    process.say(
+                        f"ait_llm: what was {STRANGE_GRAPH} is not recorded; begin to record before the capture"
+                    )
+                return
+            for captured in self._captured.get(capture, ()):
+                self._replay(captured)
+
+    def _replay(self, captured: Round) -> None:
+        if captured.table is None:
+            return
+        of_root = module_tree.ROOT in captured.table.calls()
+        current = self._start_round() if of_root else self._thread.round or self._round_between()
+        if current.wanted and current.table is not None:
+            current.table.append_replay(captured.table, captures.current_stream())
+        if of_root:
+            self._end_round(current, False)
+        elif self._thread.round is None:
+            self._sink.settle_round(current)
+
     def _round_between(self) -> Round:
         """Calls of modules outside any root call belong to the latest round, or the first if there was none."""
+        capture = captures.under_way() if self._sink.natively is not None else 0
+        if capture:
+            with self._lock:
+                known = self._captured.get(capture)
+                return known[-1] if known else self._captured_round(capture)
         with self._lock:
             if self._round is None:
                 self._round = Round(0, 0 in self.config.token_range)
@@ -237,15 +325,21 @@ class Session:
             current.wanted = False
             return
         current.expected = [name for name, tap in self._taps.items() if tap.expected]
+        self._sink.begin_round(current)
         rounds.append(current)
 
     def _end_round(self, current: Round, raised: bool) -> None:
         with self._lock:
             current.finished, current.raised = not raised, raised
-            if not current.wanted:
+            if current.table is not None and current.captured:
+                current.table.forget_tensors()
+            if not current.wanted or current.captured:
                 return
             self._active -= 1
+            self._sink.settle_round(current, in_order=not self._ordered)
             self._sink.settle()
+            if current is not self._round:
+                self._sink.end_round(current)
             if not self._ordered and not raised:
                 self._ordered = True
                 module_tree.add_order(self._tree, current.calls)
@@ -264,6 +358,7 @@ class Session:
             if tap.is_root and all(call.tap is not tap for call in thread.stack):
                 thread.stack.clear()
                 thread.round = self._start_round()
+                self._sink.stand_in(thread.round)
                 if self._apis is not None and thread.round.wanted:
                     thread.functions = self._apis.listen()
             call = Call(tap, tap.name, tap.type_name)
@@ -296,15 +391,51 @@ class Session:
                 return
             if call.files is not None and not raised:
                 self._end_call(call.files, output)
-                (thread.round or self._round_between()).seen.add(call.name)
+                if call.files.table is None:
+                    (thread.round or self._round_between()).seen.add(call.name)
+            if thread.round is None and not thread.stack and self._round is not None:
+                self._sink.settle_round(self._round)
             if ended is not None:
                 thread.round = None
+                self._sink.stand_in(None)
                 thread.stack.clear()
                 self._end_round(ended, raised)
         except Exception as error:
             self.trouble(error, tap.name)
         finally:
             thread.busy = False
+
+    @property
+    def looks_inside(self) -> bool:
+        """What this thread is about to call belongs to a round that is recorded."""
+        if self._thread.busy or self.closed or self.config.mode != ["module"]:
+            return False
+        current = self._thread.round or self._round
+        return 0 in self.config.token_range if current is None else current.wanted
+
+    def note_compiled(self, backend: str, recorded: bool) -> None:
+        """Something that torch.compile compiles is about to be called."""
+        with self.guarded("a compiled model"):
+            if not self._sink.manifest.note_compiled(backend, recorded):
+                return
+            if recorded:
+                what = f"for {backend} is compiled once more, with the recording in it"
+            else:
+                what = f"is not recorded inside ({backend}); record with TORCHDYNAMO_DISABLE=1"
+            process.say(f"ait_llm: what torch.compile makes of the model {what}")
+
+    @contextlib.contextmanager
+    def from_inside(self) -> Iterator[None]:
+        """Around what is told of tensors in compiled code: it writes to memory that it has used before, and nothing at
+        the tensors says so."""
+        self._forget_tensors()
+        yield
+        self._forget_tensors()
+
+    def _forget_tensors(self) -> None:
+        current = self._thread.round or self._round
+        if current is not None and current.table is not None:
+            current.table.forget_tensors()
 
     def pass_by(self, tap: Tap, reason: str) -> None:
         """A call that is not listened to."""
@@ -342,24 +473,29 @@ class Session:
         return None
 
     def _begin_call(self, call: Call, current: Round, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        hindrance = _hindrance()
+        hindrance = None if current.captured else _hindrance()
         if hindrance is not None:
             self._sink.manifest.not_stored.add(hindrance, f"{current.number}/{call.name}")
             return
+        name, table, number = leaves.file_name(call.name), current.table, 0
         with self._lock:
             if call.tap is None:
-                suffix = current.suffix_of_function(call.name, self._taps)
+                place = name + current.suffix_of_function(call.name, self._taps)
+                if table is not None:
+                    number = table.begin_function(call.name, call.type_name, place)
+            elif table is not None:
+                number, place = table.begin_call(call.name, call.type_name, name)
             else:
-                suffix = current.suffix_of_module(call.name)
-        place = f"{current.number}/{leaves.file_name(call.name)}{suffix}"
-        call.files = self._sink.files_of(place, call.name, call.type_name)
+                place = name + current.suffix_of_module(call.name)
+        call.files = self._sink.files_of(f"{current.number}/{place}", call.name, table, number)
         if self.config.tensor_part != OUTPUTS:
-            self._sink.record(call.files, leaves.of_arguments(args, kwargs))
+            self._sink.record_arguments(call.files, args, kwargs)
 
     def _end_call(self, files: CallFiles, output: Any) -> None:
         if self.config.tensor_part != INPUTS:
-            self._sink.record(files, leaves.of_output(output))
-        self._sink.end_call(files)
+            self._sink.record_output(files, output)
+        if files.table is not None:
+            files.table.end_call(files.number)
 
 
 class _Guard:

@@ -8,24 +8,24 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Callable
 
 import torch
 
-from ait_llm.dump.torch_dump import leaves, module_tree, process
+from ait_llm import _native
+from ait_llm.dump.torch_dump import captures, leaves, module_tree, process
 from ait_llm.dump.torch_dump.dump_config import STATISTICS, TENSORS, DumpConfig
 from ait_llm.dump.torch_dump.folder import ProcessFolder, device_of
-from ait_llm.dump.torch_dump.manifest import Manifest
+from ait_llm.dump.torch_dump.manifest import Manifest, Round
+from ait_llm.dump.torch_dump.measuring import Measuring
 from ait_llm.dump.torch_dump.selection import Selection
-from ait_llm.dump.torch_dump.statistics import FILE as STATISTICS_FILE
-from ait_llm.dump.torch_dump.statistics import OnDevice, Row, measure, table
 from ait_llm.dump.torch_dump.store import NotStorable, plain, unobserved
 
-MANIFEST_SHARE = 10
+MANIFEST_SHARE = 100
 """Of the time, the share that may be spent on the manifest while recording is one in so many: it is written anew each
 time, and grows."""
-MANIFEST_FREE_SECONDS = 0.005
-"""What takes no longer than this is written after every round."""
+
+STORED_AS_BF16 = "float32 is stored as bfloat16, rounded to the nearest, as store_as asks"
 
 _logger = logging.getLogger("ait_llm")
 
@@ -33,37 +33,43 @@ _logger = logging.getLogger("ait_llm")
 class CallFiles:
     """What is written of one call."""
 
-    __slots__ = ("name", "path", "place", "rows", "type_name")
+    __slots__ = ("name", "number", "path", "place", "table")
 
-    def __init__(self, folder: str, place: str, name: str, type_name: str) -> None:
+    def __init__(self, folder: str, place: str, name: str, table: _native.RoundTable | None, number: int) -> None:
         self.path = f"{folder}/{place}"
         self.place = place  # in the process folder
         self.name = name
-        self.type_name = type_name
-        self.rows: list[Row] = []
+        self.table = table  # of statistics, and there the number of the call
+        self.number = number
 
 
 class Sink:
     """Of one model and configuration."""
 
-    def __init__(self, config: DumpConfig, selection: Selection, root_type: str) -> None:
+    def __init__(
+        self, config: DumpConfig, selection: Selection, root_type: str, trouble: Callable[[BaseException, str], None]
+    ) -> None:
         self._config = config
         self._selection = selection
         self.manifest = Manifest(config, root_type)
+        self._measuring: Measuring | None = None
+        if config.dump_statistics_mode != TENSORS:
+            self._measuring = Measuring(config, self.manifest, trouble)
+        self._natively = config.dump_statistics_mode == STATISTICS
         self.tree: dict[str, Any] = {}
         self._folder: ProcessFolder | None = None
         self._lost = False  # no folder can be had, or it has been closed
         self._lock = threading.RLock()
-        self._on_device = OnDevice()
-        self._tables: list[tuple[str, list[Row]]] = []
         self._manifest_due = 0.0
         self._failures = 0
         self.path: str | None = None
 
     def open(self, model: torch.nn.Module) -> bool:
         """Makes the folder, or moves it when the model has gone to another device before its first call."""
-        device, index = device_of(model)
         wanted = self._config.device_id
+        if wanted is None and self.manifest.rounds and not self._lost:
+            return True  # it stays where it began
+        device, index = device_of(model)
         if self._lost or (wanted is not None and index is not None and index != wanted):
             return False
         if self._folder is None:
@@ -80,11 +86,20 @@ class Sink:
             process.store().flush()  # however soon the process is killed, what it was is there
             if self._config.dump_weight:
                 self._record_weights(model)
+            self._begin_on(index)
         elif self._folder.device != device and not self.manifest.rounds:
             process.store().flush()
             self._folder.move(device)
             self._announce()
+            self._begin_on(index)
         return True
+
+    def _begin_on(self, device: int | None) -> None:
+        if device is None or not torch.cuda.is_initialized():
+            return
+        captures.listen()
+        if self._measuring is not None:
+            self._measuring.use_device(device)
 
     @property
     def _there(self) -> ProcessFolder:
@@ -97,10 +112,24 @@ class Sink:
 
     # Tensors
 
-    def files_of(self, place: str, name: str, type_name: str) -> CallFiles:
-        return CallFiles(self._there.path, place, name, type_name)
+    def files_of(self, place: str, name: str, table: _native.RoundTable | None, number: int) -> CallFiles:
+        return CallFiles(self._there.path, place, name, table, number)
 
-    def record(self, call: CallFiles, found: Iterator[leaves.Leaf]) -> None:
+    def record_arguments(self, call: CallFiles, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._natively and self._measuring is not None and call.table is not None:
+            with unobserved():
+                self._measuring.recording.arguments(call.table, call.number, args, kwargs)
+        else:
+            self._record(call, leaves.of_arguments(args, kwargs))
+
+    def record_output(self, call: CallFiles, output: Any) -> None:
+        if self._natively and self._measuring is not None and call.table is not None:
+            with unobserved():
+                self._measuring.recording.output(call.table, call.number, output)
+        else:
+            self._record(call, leaves.of_output(output))
+
+    def _record(self, call: CallFiles, found: Iterator[leaves.Leaf]) -> None:
         values = list(found)  # where classes of the script's own are looked into, its own code runs
         with unobserved():
             for stem, value in values:
@@ -115,6 +144,14 @@ class Sink:
             self.manifest.stored_otherwise.add(note, place)
         return dense
 
+    def _as_kept(self, tensor: torch.Tensor, place: str) -> torch.Tensor:
+        """In the type that `store_as` asks for. Other types are not changed: they have no more digits, or a range that
+        bfloat16 has not."""
+        if self._config.store_as is None or tensor.dtype is not torch.float32:
+            return tensor
+        self.manifest.stored_otherwise.add(STORED_AS_BF16, place)
+        return tensor.detach().to(torch.bfloat16)
+
     @contextlib.contextmanager
     def _said(self, place: str) -> Iterator[None]:
         """Of what cannot be stored, the manifest says why."""
@@ -126,23 +163,58 @@ class Sink:
             self.manifest.not_stored.add(f"{type(error).__name__}: {error}"[:500], place)
 
     def _record_tensor(self, call: CallFiles, stem: str, tensor: torch.Tensor) -> None:
-        if self._config.dump_statistics_mode != TENSORS:
-            row = Row(call.name, call.type_name, stem, tensor)
-            if OnDevice.takes(tensor):
-                self._on_device.add(row, tensor)
-            else:
-                row.values = measure(tensor.cpu())
-            call.rows.append(row)
+        if self._measuring is not None and call.table is not None:
+            self._measuring.recording.tensor(call.table, call.number, stem, tensor)
         if self._config.dump_statistics_mode != STATISTICS:
-            process.store().submit(self._there.tensors, f"{call.path}/{stem}.pth", tensor)
+            kept = self._as_kept(tensor, f"{call.place}/{stem}")
+            process.store().submit(self._there.tensors, f"{call.path}/{stem}.pth", kept)
 
-    def end_call(self, call: CallFiles) -> None:
-        if not call.rows:
+    # Statistics
+
+    @property
+    def natively(self) -> Measuring | None:
+        """Of modules that need nothing but statistics, native code hears by itself."""
+        return self._measuring if self._natively else None
+
+    def begin_round(self, current: Round) -> None:
+        if self._measuring is not None:
+            current.table = self._measuring.begin_round(current.number, current.captured)
+
+    def stand_in(self, current: Round | None) -> None:
+        """From now on this thread is in that round, or in none."""
+        if self._measuring is not None:
+            self._measuring.recording.set_current(None if current is None else current.table)
+
+    def settle_round(self, current: Round, in_order: bool = False) -> None:
+        """What the round has so far gets off the devices, and on its way to its file. The order of its calls is asked
+        for once."""
+        if self._measuring is None or current.table is None or self._folder is None or current.captured:
             return
         with self._lock, unobserved():
-            self._tables.append((f"{call.path}/{STATISTICS_FILE}", call.rows))
-            if self._on_device.full or not self._on_device.pending:
-                self._write_tables()
+            rounds = self.manifest.rounds
+            current.take_calls(rounds[-2] if len(rounds) > 1 and rounds[-1] is current else None, in_order)
+            self._measuring.settle(current.table, process.store().tables, self._folder.others, self._folder.path)
+
+    def end_round(self, current: Round) -> None:
+        """Nothing belongs to it any more."""
+        if self._measuring is not None and current.table is not None:
+            self._judge(current)
+            self._measuring.end_round(current.table)
+            current.table = None
+        self.manifest.rounds.settle()
+
+    def _judge(self, current: Round) -> None:
+        """Whether the tensors of the last rounds are kept."""
+        trigger = self.manifest.trigger
+        if trigger is None or self._folder is None or current.table is None:
+            return
+        process.store().tables.flush()  # then the numbers are there
+        trigger.see(current.table)
+        self._remove(trigger.end_round(current.number))
+
+    def _remove(self, rounds: list[int]) -> None:
+        for number in rounds:
+            process.store().remove_tensors(self._there.tensors, os.path.join(self._there.path, str(number)))
 
     def _record_weights(self, model: torch.nn.Module) -> None:
         for full, parameter in module_tree.named_parameters(model):
@@ -150,22 +222,21 @@ class Sink:
                 continue
             path = os.path.join(self._there.path, "weights", f"{leaves.file_name(full)}.pth")
             with unobserved(), self._said(f"weights/{full}"):
-                process.store().submit(self._there.tensors, path, self._plain(parameter, f"weights/{full}"))
+                kept = self._as_kept(self._plain(parameter, f"weights/{full}"), f"weights/{full}")
+                process.store().submit(self._there.tensors, path, kept)
+
+    def forget(self) -> None:
+        """In a forked child: what was begun is the parent's affair."""
+        if self._measuring is not None:
+            self._measuring.close()
 
     # Files beside the tensors
 
     def settle(self) -> None:
-        """Whatever is still on a device gets off it."""
+        """Tensors that are still on a device get off it."""
         with self._lock, unobserved():
             if self._folder is not None:
-                self._write_tables()
                 process.store().hand_over()
-
-    def _write_tables(self) -> None:
-        self._on_device.fetch()
-        tables, self._tables = self._tables, []
-        for path, rows in tables:
-            process.store().submit_text(self._there.others, path, table(rows))
 
     def write_tree(self) -> None:
         if self._folder is not None:
@@ -177,7 +248,8 @@ class Sink:
         start = time.monotonic()
         self._folder.write_manifest(process.store(), self.manifest, ended)
         took = time.monotonic() - start
-        self._manifest_due = start + took * MANIFEST_SHARE if took > MANIFEST_FREE_SECONDS else 0.0
+        if not now:  # the first round is noted in any case: it says that the model was called
+            self._manifest_due = start + took * MANIFEST_SHARE
 
     def flush(self) -> None:
         self.settle()
@@ -188,11 +260,15 @@ class Sink:
 
     def close(self) -> None:
         self.settle()
+        if self._folder is not None and self.manifest.trigger is not None:
+            self._remove(self.manifest.trigger.finish())
         process.store().flush()
         self.write_manifest(now=True, ended=True)
         process.store().flush()
         if self._folder is not None:
             self._folder.put_last_manifest_in_place()
+        if self._measuring is not None:
+            self._measuring.close()
         self.warn_of_failures()
         if self._failures:
             _logger.warning("ait_llm: %d files could not be written to %s", self._failures, self.path)

@@ -1,71 +1,26 @@
-"""statistics.csv: extremes, mean and norm of each tensor of a call."""
+"""Extremes, mean and norm of a tensor, by ait's own code on the CPU and by torch's operations on a device."""
 
 from __future__ import annotations
 
-import csv
-import functools
-import io
-import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import torch
 
 from ait_llm import _native
 from ait_llm.dump.torch_dump.store import operand
 
-FILE = "statistics.csv"
-COLUMNS = (
-    "NodeName",
-    "NodeType",
-    "InputOutput",
-    "Index",
-    "DataType",
-    "Shape",
-    "Max",
-    "Min",
-    "Mean",
-    "L2Norm",
-    "File",
-)
 MAX_PENDING = 4096
 """Of tensors whose statistics are still on a device."""
 
 MAX_WIDENED = 1 << 25
 """Elements that are made float64 at once: 256 MiB."""
 
+# Of a row of a table: the table's number and its own.
+Place = tuple[int, int]
 # Maximum, minimum, mean, norm.
 Values = tuple[float, float, float, float]
 # Maximum, minimum, sum, norm, still on their device.
 Reduced = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
-
-
-class Row:
-    """A line of a table, and its numbers as soon as they are known."""
-
-    def __init__(self, name: str, type_name: str, stem: str, tensor: torch.Tensor) -> None:
-        self._texts = (name, type_name, *_place(stem), tensor.dtype, tuple(tensor.shape))
-        self._stem = stem
-        self.values: Values | None = None
-
-    def cells(self) -> list[Any]:
-        numbers = [""] * 4 if self.values is None else [_native.number_text(value) for value in self.values]
-        return [*self._texts, *numbers, self._stem]
-
-
-@functools.lru_cache(maxsize=4096)
-def _place(stem: str) -> tuple[str, int]:
-    """As the older tools have it: input or output, and the last number of the file's name."""
-    numbers = re.findall(r"\d+", stem)
-    return "Input" if stem.startswith("input") else "Output", int(numbers[-1]) if numbers else 0
-
-
-def table(rows: Sequence[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text)  # lines end in \r\n, as those of the older tools
-    writer.writerow(COLUMNS)
-    writer.writerows(row.cells() for row in rows)
-    return text.getvalue()
 
 
 def measure(tensor: torch.Tensor) -> Values | None:
@@ -84,7 +39,7 @@ class OnDevice:
     """
 
     def __init__(self) -> None:
-        self._pending: list[tuple[Row, int, Reduced]] = []
+        self._pending: list[tuple[Place, int, Reduced]] = []
 
     @staticmethod
     def takes(tensor: torch.Tensor) -> bool:
@@ -99,26 +54,26 @@ class OnDevice:
     def full(self) -> bool:
         return len(self._pending) >= MAX_PENDING
 
-    def add(self, row: Row, tensor: torch.Tensor) -> None:
+    def add(self, place: Place, tensor: torch.Tensor) -> None:
         if tensor.numel() == 0:
             return
         with torch.no_grad():
             if tensor.is_complex():
                 tensor = torch.view_as_real(tensor)
-            self._pending.append((row, tensor.numel(), _reduce(tensor)))
+            self._pending.append((place, tensor.numel(), _reduce(tensor)))
 
-    def fetch(self) -> None:
-        """Fills in the numbers of every row so far."""
+    def fetch(self) -> Iterator[tuple[Place, Values]]:
+        """The numbers of every row so far."""
         pending, self._pending = self._pending, []
-        by_kind: dict[tuple[torch.device, torch.dtype], list[tuple[Row, int, Reduced]]] = {}
+        by_kind: dict[tuple[torch.device, torch.dtype], list[tuple[Place, int, Reduced]]] = {}
         for entry in pending:
             high = entry[2][0]
             by_kind.setdefault((high.device, high.dtype), []).append(entry)
         for entries in by_kind.values():
             # One copy of all the numbers of a kind, not one for each.
             columns = [torch.stack(column).tolist() for column in zip(*(reduced for _, _, reduced in entries))]
-            for (row, elements, _), high, low, total, norm in zip(entries, *columns):
-                row.values = (float(high), float(low), total / elements, norm)
+            for (place, elements, _), high, low, total, norm in zip(entries, *columns):
+                yield place, (float(high), float(low), total / elements, norm)
 
 
 _WEAK = (torch.float16, "cpu")

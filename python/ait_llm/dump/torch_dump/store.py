@@ -10,11 +10,8 @@ from typing import Any, Callable
 import torch
 
 from ait_llm import _native
+from ait_llm.dump.torch_dump import capacity
 from ait_llm.dump.torch_dump.pinned import PinnedLane
-
-MAX_WRITERS = 4
-QUEUED_BYTES_PER_WRITER = 64 << 20
-"""How much may wait to be written before a hook waits, too."""
 
 _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
@@ -95,14 +92,15 @@ class Store:
     """Writes for all recordings of this process. A forked child makes a new one."""
 
     def __init__(self) -> None:
-        self._writers = max(1, min(MAX_WRITERS, _cores() // 4))
         self._native: _native.Recorder | None = None
+        self.tables = _native.TableWriter()
         self._lanes: dict[torch.device, PinnedLane | None] = {}
 
     @property
     def native(self) -> _native.Recorder:
         if self._native is None:
-            self._native = _native.Recorder(QUEUED_BYTES_PER_WRITER * self._writers, self._writers)
+            writers = capacity.writers()
+            self._native = _native.Recorder(capacity.queued_bytes(writers), writers, capacity.links())
         return self._native
 
     def submit(self, account: _native.Account, path: str, tensor: torch.Tensor) -> None:
@@ -118,6 +116,10 @@ class Store:
     def submit_text(self, account: _native.Account, path: str, text: str) -> None:
         self.native.submit_text(account, os.fsencode(path), text.encode(errors="surrogateescape"))
 
+    def remove_tensors(self, account: _native.Account, folder: str) -> None:
+        """Those of a round, when all that was submitted before is written."""
+        self.native.remove_tensors(account, os.fsencode(folder))
+
     def hand_over(self) -> None:
         """Waits for copies off the devices, not for the writing."""
         for lane in list(self._lanes.values()):
@@ -125,6 +127,7 @@ class Store:
                 lane.hand_over(self.native)
 
     def flush(self) -> None:
+        self.tables.flush()
         if self._native is not None:
             self.hand_over()
             self._native.flush()
@@ -133,7 +136,3 @@ class Store:
         if device not in self._lanes:
             self._lanes[device] = PinnedLane.for_device(device)
         return self._lanes[device]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

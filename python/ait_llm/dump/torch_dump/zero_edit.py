@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ait_llm.dump.torch_dump import listening, module_tree, process, session
+from ait_llm.dump.torch_dump import listening, module_tree, process, session, trigger
 from ait_llm.dump.torch_dump.dump_config import DumpConfig
 
 MAX_ROOTS = 64
@@ -64,8 +64,18 @@ def config_of(environ: Mapping[str, str]) -> DumpConfig:
         layer_name=environ.get("AIT_TORCH_LAYER_NAME") or None,
         dump_weight=bool(integer("AIT_TORCH_WEIGHTS", 0)),
         seed=optional("AIT_TORCH_SEED"),
+        store_as=environ.get("AIT_TORCH_STORE_AS") or None,
+        statistics_per_module=bool(integer("AIT_TORCH_STATISTICS_PER_MODULE", 0)),
+        dump_sketch=bool(integer("AIT_TORCH_SKETCH", 0)),
     )
-    config.token_range = TokenRanges(environ.get("AIT_TORCH_TOKEN_RANGE") or "0,0")
+    when = environ.get("AIT_TORCH_WHEN") or None
+    keep = integer("AIT_TORCH_KEEP", trigger.DEFAULT_KEEP)
+    fault = trigger.fault(when, keep, config)
+    if fault is not None:
+        raise ValueError(f"AIT_TORCH_WHEN, AIT_TORCH_KEEP and AIT_TORCH_SKETCH: {fault}")
+    trigger.prepare(config, when, keep if when is not None else 0)
+    text = environ.get("AIT_TORCH_TOKEN_RANGE") or ("all" if when is not None else "0,0")
+    config.token_range = trigger.AllRounds() if text == "all" else TokenRanges(text)
     config.class_names = [each for each in environ.get("AIT_TORCH_MODULE_LIST", "").split(",") if each]
     return config
 

@@ -1,0 +1,6 @@
+#include "formats/msprobe_json.h"
+#include "fuzz/reader_fuzzer.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return ait::fuzz::read_as_file(ait::formats::msprobe_json::open, data, size);
+}

@@ -1,0 +1,6 @@
+#include "formats/onnx_tensor.h"
+#include "fuzz/reader_fuzzer.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return ait::fuzz::read_as_file(ait::formats::onnx_tensor::open, data, size);
+}

@@ -1,0 +1,53 @@
+// A run whose folders lie on several nodes, as a json file {"node": ["folder", …]} names them, made one folder to list.
+//
+//   const auto map = read_node_map("nodes.json");       // nothing: it is no such file
+//   auto view = NodeView::create(*map, {});
+//   if (!view) return fail(view.error());
+//   auto list = match::pair_paths({.golden = view->path(), …});
+//   std::string path = node_path(record.path);          // "node:/folder/tensors/0_77/0/…"
+//
+// The view is a temporary folder of links (base/node_paths.h) and copies of json files; it goes with the object. Ranks
+// of several machines may have the same numbers of devices and processes: in the view they have the rank that their
+// manifests say or, where these say none, one after the other in the order of the map, and process numbers of their own.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace ait::capture {
+
+struct NodeFolder {
+  std::string node;
+  std::string folder;  // absolute
+};
+using NodeMap = std::vector<NodeFolder>;
+
+// Whether a path is a file that could be a map: json, of an object of lists of texts.
+bool is_node_map(const std::string& path);
+// kUsage, in words, where a node or folder makes no sense.
+Result<NodeMap> read_node_map(const std::string& path);
+
+class NodeView {
+ public:
+  // `listed`: a folder that holds what was listed on the nodes, {listed}/{place in the map}; empty: the folders are
+  // listed here.
+  static Result<NodeView> create(const NodeMap& map, const std::string& listed);
+
+  NodeView(NodeView&& other) noexcept : root_(std::exchange(other.root_, {})) {}
+  NodeView& operator=(NodeView&&) = delete;
+  ~NodeView();
+
+  std::string path() const { return root_ + "/run"; }
+
+ private:
+  explicit NodeView(std::string root) : root_(std::move(root)) {}
+  std::string root_;
+};
+
+// The path of a record that was listed in a view, on its node; any other as it is.
+std::string node_path(const std::string& listed);
+
+}  // namespace ait::capture

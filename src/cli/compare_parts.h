@@ -1,0 +1,20 @@
+// Comparing in parts, by processes that need not know of each other: the plan, a part of it, and the report of all
+// parts. docs/cluster.md shows how job arrays run them.
+#pragma once
+
+#include <string_view>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "match/pair_paths.h"
+
+namespace ait::cli {
+
+// "3/16". kUsage otherwise.
+Result<compare::PartNumber> parse_part(std::string_view text);
+
+int run_plan(const CompareOptions& options, const match::PairList& list);
+int run_part(const CompareOptions& options);
+int run_merge(const CompareOptions& options);
+
+}  // namespace ait::cli
