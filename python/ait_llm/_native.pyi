@@ -382,6 +382,9 @@ def sketch(tensor: Operand) -> str:
 def simd_targets() -> list[str]: ...
 def simd_target() -> str: ...
 def set_simd_target(target: str | None) -> None: ...
+def indented_json(compact: bytes, width: int) -> bytes:
+    """JSON without spaces, as `json.dumps(…, indent=width)` lays it out."""
+
 def atb_json_to_onnx(json_path: bytes, level: int) -> tuple[bytes, str | None]:
     """The path of the file written, and why it has no shapes although there is a table of operations."""
 
@@ -451,6 +454,9 @@ class Recorder:
         """The memory is given back when the file is written."""
     def submit_text(self, account: Account, path: bytes, text: bytes) -> None:
         """Of several texts for one path the last wins."""
+    def submit_again(self, files: Sequence[tuple[Account, bytes, bytes, int]]) -> None:
+        """(account, path, first, bytes of the tensor): `path` becomes a link to the file `first`, or a copy of it, when
+        all that was submitted before is written."""
     def remove_tensors(self, account: Account, folder: bytes) -> None:
         """Takes {folder}/*/*.pth away when all that was submitted before is written."""
     def flush(self) -> None: ...

@@ -11,6 +11,7 @@
 #include "fused/tap.h"
 #include "golden.h"
 #include "graph.h"
+#include "json_text.h"
 #include "measure.h"
 #include "object_file.h"
 #include "operand.h"
@@ -31,6 +32,7 @@ NB_MODULE(_native, module) {
   ait::python::bind_files(module);
   ait::python::bind_golden(module);
   ait::python::bind_graph(module);
+  ait::python::bind_json_text(module);
   ait::python::bind_measure(module);
   ait::python::bind_row(module);
   ait::python::bind_rows(module);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@
 #include "operand.h"
 #include "pending_mappings.h"
 #include "record/known_files.h"
+#include "record/repeat_file.h"
 #include "record/writer.h"
 
 namespace fs = std::filesystem;
@@ -98,21 +100,33 @@ struct Submission {
   }
 };
 
+// Work for when all that was submitted before is written: every writer comes past it, the last one does it.
+struct Afterwards {
+  std::function<void()> work;
+  std::atomic<size_t> lanes_left;
+
+  Afterwards(std::function<void()> what, size_t lanes) : work(std::move(what)), lanes_left(lanes) {}
+
+  static void reached(void* self, const char*, record::WriteStatus) {
+    const std::unique_ptr<std::shared_ptr<Afterwards>> held(
+        static_cast<std::shared_ptr<Afterwards>*>(self));
+    if (--(*held)->lanes_left == 0) (*held)->work();
+  }
+};
+
+// A file that is to hold what an earlier one holds.
+struct Repeat {
+  std::shared_ptr<Account> account;
+  std::string path;
+  std::string first;
+  uint64_t bytes;  // of the tensor
+};
+
 // The tensors of a round that nobody wants any more. Its folder is the recorder's own: {module}/ with
-// files in it. Every writer comes past it, the last one does the work.
+// files in it.
 struct Removal {
   std::shared_ptr<Account> account;
   std::string folder;
-  std::atomic<size_t> lanes_left{0};
-
-  Removal(std::shared_ptr<Account> of, std::string below)
-      : account(std::move(of)), folder(std::move(below)) {}
-
-  static void reached(void* self, const char*, record::WriteStatus) {
-    const std::unique_ptr<std::shared_ptr<Removal>> removal(
-        static_cast<std::shared_ptr<Removal>*>(self));
-    if (--(*removal)->lanes_left == 0) (*removal)->remove();
-  }
 
   void remove() const {
     std::error_code error;
@@ -201,19 +215,22 @@ class Recorder {
     submit(job, *lanes_.front(), {.account = std::move(account)});
   }
 
+  // Each gets the bytes of its first file, when all that was submitted before is written.
+  void submit_again(std::vector<Repeat> repeats) {
+    for (const Repeat& repeat : repeats) repeat.account->submitted(repeat.bytes);
+    do_afterwards([repeats = std::move(repeats)] {
+      for (const Repeat& repeat : repeats) {
+        const char* path = repeat.path.c_str();
+        repeat.account->finished(path, record::repeat_file(repeat.first.c_str(), path),
+                                 repeat.bytes);
+      }
+    });
+  }
+
   // Takes the tensors below the folder of a round away, when all that was submitted before is
   // written.
   void remove_tensors(std::shared_ptr<Account> account, std::string folder) {
-    const auto removal = std::make_shared<Removal>(std::move(account), std::move(folder));
-    removal->lanes_left = lanes_.size();
-    for (const auto& lane : lanes_) {
-      record::Job job;
-      job.path = "";
-      job.encoding = record::Encoding::kNone;
-      job.done = &Removal::reached;
-      job.context = std::make_unique<std::shared_ptr<Removal>>(removal).release();
-      lane->writer.submit(job);
-    }
+    do_afterwards([removal = Removal{std::move(account), std::move(folder)}] { removal.remove(); });
   }
 
   void flush() {
@@ -226,6 +243,18 @@ class Recorder {
   uint64_t missing_mappings() const { return mappings_.missing(); }
 
  private:
+  void do_afterwards(std::function<void()> work) {
+    const auto shared = std::make_shared<Afterwards>(std::move(work), lanes_.size());
+    for (const auto& lane : lanes_) {
+      record::Job job;
+      job.path = "";
+      job.encoding = record::Encoding::kNone;
+      job.done = &Afterwards::reached;
+      job.context = std::make_unique<std::shared_ptr<Afterwards>>(shared).release();
+      lane->writer.submit(job);
+    }
+  }
+
   static int write_mappings_when_due(void* mappings) {
     return static_cast<PendingMappings*>(mappings)->write_when_due();
   }
@@ -369,6 +398,19 @@ void bind_recorder(nb::module_& module) {
             self.submit_text(std::move(account), file, content);
           },
           "account"_a, "path"_a, "text"_a)
+      .def(
+          "submit_again",
+          [](Recorder& self,
+             const std::vector<
+                 std::tuple<std::shared_ptr<Account>, nb::bytes, nb::bytes, uint64_t>>& files) {
+            std::vector<Repeat> repeats;
+            for (const auto& [account, path, first, bytes] : files)
+              repeats.push_back(
+                  {account, checked_path(text_of(path)), checked_path(text_of(first)), bytes});
+            const nb::gil_scoped_release unlocked;
+            self.submit_again(std::move(repeats));
+          },
+          "files"_a)
       .def(
           "remove_tensors",
           [](Recorder& self, std::shared_ptr<Account> account, const nb::bytes& folder) {

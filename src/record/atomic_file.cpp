@@ -21,6 +21,7 @@ constexpr int kTemporaryStemBytes = 200;
 // A temporary name is taken only by a crashed process that had our pid; it cannot have left many.
 constexpr int kNameAttempts = 100;
 constexpr size_t kPartsPerCall = 64;
+constexpr size_t kCopyBytes = size_t{32} << 10;
 
 std::atomic<uint32_t> next_temporary{0};
 
@@ -108,6 +109,48 @@ WriteStatus write_parts(int fd, const iovec* parts, size_t count) {
   return {};
 }
 
+WriteStatus write_rest(int fd, int from) {
+  char buffer[kCopyBytes];
+  while (true) {
+    const ssize_t got = ::read(from, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed("read the file that is copied");
+    if (got == 0) return {};
+    const iovec part{buffer, static_cast<size_t>(got)};
+    if (const WriteStatus status = write_parts(fd, &part, 1); !status.ok()) return status;
+  }
+}
+
+// A whole file or none, of what `write` puts into it.
+template <typename Write>
+WriteStatus put_file(const char* path, const WriteOptions& options, Write write) {
+  const size_t length = std::strlen(path);
+  if (length == 0) return failed("use an empty path", ENOENT);
+  if (length >= PATH_MAX) return failed("use the path", ENAMETOOLONG);
+  bool is_there = false;
+  if (const int error = target_error(path, is_there); error != 0)
+    return failed("replace what is not a regular file", error);
+
+  // Nearly always the folder is there: try before looking.
+  char temporary[PATH_MAX];
+  int fd = open_temporary(path, temporary);
+  if (fd < 0 && errno == ENOENT) {
+    if (const WriteStatus status = create_parents(path); !status.ok()) return status;
+    fd = open_temporary(path, temporary);
+  }
+  if (fd < 0) return failed("create a file in the folder");
+  WriteStatus status = write(fd);
+  if (status.ok() && options.sync && ::fsync(fd) != 0)
+    status = failed("bring the file to the disk");
+  // Network file systems report a full disk only here.
+  if (::close(fd) != 0 && status.ok()) status = failed("finish the file");
+  if (status.ok())
+    if (const int error = rename_over(temporary, path, is_there, status.replaced); error != 0)
+      status = failed("rename the finished file", error);
+  if (!status.ok()) ::unlink(temporary);
+  return status;
+}
+
 }  // namespace
 
 int open_regular_file(const char* path, int flags) {
@@ -178,31 +221,11 @@ WriteStatus append_line(int fd, const void* bytes, size_t count) {
 
 WriteStatus write_file(const char* path, const iovec* parts, size_t count,
                        const WriteOptions& options) {
-  const size_t length = std::strlen(path);
-  if (length == 0) return failed("use an empty path", ENOENT);
-  if (length >= PATH_MAX) return failed("use the path", ENAMETOOLONG);
-  bool is_there = false;
-  if (const int error = target_error(path, is_there); error != 0)
-    return failed("replace what is not a regular file", error);
+  return put_file(path, options, [&](int fd) { return write_parts(fd, parts, count); });
+}
 
-  // Nearly always the folder is there: try before looking.
-  char temporary[PATH_MAX];
-  int fd = open_temporary(path, temporary);
-  if (fd < 0 && errno == ENOENT) {
-    if (const WriteStatus status = create_parents(path); !status.ok()) return status;
-    fd = open_temporary(path, temporary);
-  }
-  if (fd < 0) return failed("create a file in the folder");
-  WriteStatus status = write_parts(fd, parts, count);
-  if (status.ok() && options.sync && ::fsync(fd) != 0)
-    status = failed("bring the file to the disk");
-  // Network file systems report a full disk only here.
-  if (::close(fd) != 0 && status.ok()) status = failed("finish the file");
-  if (status.ok())
-    if (const int error = rename_over(temporary, path, is_there, status.replaced); error != 0)
-      status = failed("rename the finished file", error);
-  if (!status.ok()) ::unlink(temporary);
-  return status;
+WriteStatus write_copy(const char* path, int from) {
+  return put_file(path, {}, [&](int fd) { return write_rest(fd, from); });
 }
 
 }  // namespace ait::record

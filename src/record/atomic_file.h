@@ -22,7 +22,7 @@ struct [[nodiscard]] WriteStatus {
   int error_number = 0;  // as errno; 0 when all went well
   const char* step = "";
   bool replaced = false;  // what was there under the file's name is gone
-  bool linked = false;    // a file with the same bytes has got a further name (known_files.h)
+  bool linked = false;    // a file with the same bytes has got a further name (repeat_file.h)
 
   bool ok() const { return error_number == 0; }
 };
@@ -38,6 +38,9 @@ struct WriteOptions {
 // is an error. On failure the temporary file is removed; folders that were made stay.
 WriteStatus write_file(const char* path, const iovec* parts, size_t count,
                        const WriteOptions& options = {});
+
+// The same, of what there is to read from `fd` up to its end.
+WriteStatus write_copy(const char* path, int fd);
 
 // open() for names that others may have got at: it waits for nobody, follows no link in the last
 // name, opens nothing but regular files (EINVAL, EISDIR for a folder), and never takes the number of

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "record/lock.h"
+#include "record/repeat_file.h"
 
 namespace ait::record {
 namespace {
@@ -47,30 +48,17 @@ bool has_bytes(int fd, const iovec* parts, size_t count) {
   return true;
 }
 
-bool identity_of(int folder, const char* path, int flags, struct statx& found) {
-  return ::statx(folder, path, flags, STATX_INO | STATX_SIZE, &found) == 0;
-}
-
 // Links `from` as `to` if it is `file`; else an errno.
 int link_if_same(const char* from, const char* to, FileImage& file) {
   const int fd = open_regular_file(from, O_RDONLY);
   if (fd < 0) return errno;
   struct statx known{};
-  const bool same = identity_of(fd, "", AT_EMPTY_PATH, known) &&
+  const bool same = ::statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &known) == 0 &&
                     known.stx_size == file.size_bytes() &&
                     has_bytes(fd, file.parts(), file.part_count());
+  const int error = same ? link_open_file(fd, from, to) : ENOENT;
   ::close(fd);
-  if (!same) return ENOENT;
-  int error = ::link(from, to) == 0 ? 0 : errno;
-  if (error == ENOENT && create_parents(to).ok()) error = ::link(from, to) == 0 ? 0 : errno;
-  if (error != 0) return error;
-  // Somebody may have replaced the file after it was compared.
-  struct statx linked{};
-  if (identity_of(AT_FDCWD, to, AT_SYMLINK_NOFOLLOW, linked) && linked.stx_ino == known.stx_ino &&
-      linked.stx_dev_major == known.stx_dev_major && linked.stx_dev_minor == known.stx_dev_minor)
-    return 0;
-  ::unlink(to);
-  return ENOENT;
+  return error;
 }
 
 }  // namespace

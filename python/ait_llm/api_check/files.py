@@ -93,7 +93,8 @@ class Files:
             "torch": torch.__version__,
             "error_data_path": None if error_data_path is None else os.path.abspath(error_data_path),
         }
-        self._store.submit_text(self._account, self.path("rank_info"), json.dumps(about, indent=1) + "\n")
+        text = json.dumps(about, indent=1) + "\n"
+        self._store.submit_text(self._account, self.path("rank_info"), text.encode())
 
     def flush(self) -> str | None:
         """Waits until everything is on disk. What could not be written."""

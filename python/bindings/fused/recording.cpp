@@ -64,15 +64,16 @@ Result numbers_of(const metrics::Statistics& found) {
 
 }  // namespace
 
-uint32_t Known::find(PyObject* tensor, int64_t version, const TensorFacts& facts) const {
+uint32_t Known::find(const Torch& torch, PyObject* tensor) const {
   const auto found = entries_.find(tensor);
   if (found == entries_.end()) return Table::kNone;
   const Entry& entry = found->second;
-  const auto shape = facts.shape();
-  const bool same =
-      entry.version == version && entry.address == facts.address() &&
-      std::equal(shape.begin(), shape.end(), entry.shape.begin(), entry.shape.end()) &&
-      referent(entry.reference) == tensor;
+  TensorFacts now;
+  if (referent(entry.reference) != tensor || torch.version(tensor) != entry.version ||
+      !now.read_place(torch, tensor) || now.address() != entry.address)
+    return Table::kNone;
+  const auto shape = now.shape();
+  const bool same = std::equal(shape.begin(), shape.end(), entry.shape.begin(), entry.shape.end());
   return same ? entry.row : Table::kNone;
 }
 
@@ -218,20 +219,20 @@ void Walk::odd_leaf(PyObject* value) {
 }
 
 bool Walk::measure(PyObject* tensor, const std::string* name) {
+  if (!counted_) counted_ = !torch_.in_inference_mode();
+  if (*counted_) {
+    if (const uint32_t row = round_.known.find(torch_, tensor); row != Table::kNone) {
+      table_.add_row_again(call_, name, row);
+      return true;
+    }
+  }
   TensorFacts facts;
   if (!facts.read(torch_, tensor)) return false;
   if (facts.elements() == 0) {
     table_.add_row(call_, name, facts.dtype(), facts.shape(), Way::kNobody, nullptr);
     return true;
   }
-  if (!counted_) counted_ = !torch_.in_inference_mode();
-  const int64_t version = *counted_ ? facts.version(torch_, tensor) : -1;
-  if (version >= 0) {
-    if (const uint32_t row = round_.known.find(tensor, version, facts); row != Table::kNone) {
-      table_.add_row_again(call_, name, row);
-      return true;
-    }
-  }
+  const int64_t version = *counted_ ? torch_.version(tensor) : -1;
   const uint32_t rows_before = table_.last_row();
   if (facts.place() == TensorFacts::Place::kCpu) {
     Result* result = table_.add_row(call_, name, facts.dtype(), facts.shape(), Way::kCpu, nullptr);

@@ -27,7 +27,7 @@ class Known {
   Known& operator=(const Known&) = delete;
 
   // The row, or Table::kNone.
-  uint32_t find(PyObject* tensor, int64_t version, const TensorFacts& facts) const;
+  uint32_t find(const Torch& torch, PyObject* tensor) const;
   void add(PyObject* tensor, int64_t version, const TensorFacts& facts, uint32_t row);
   void clear();
 

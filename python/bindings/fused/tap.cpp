@@ -36,11 +36,11 @@ bool Tap::hear(PyObject* function, PyObject* const* args, size_t flags, PyObject
                vectorcallfunc original, PyObject*& output) noexcept {
   if (busy) return output = original(function, args, flags, names), true;
   try {
-    Recording& recording = nb::cast<Recording&>(recording_);
+    Recording& recording = *nb::inst_ptr<Recording>(recording_);
     const auto round_object = recording.current();
     if (recording.closed() || !round_object || referent(module_.ptr()) != args[0] || !is_quiet())
       return false;
-    RoundTable& round = nb::cast<RoundTable&>(*round_object);
+    RoundTable& round = *nb::inst_ptr<RoundTable>(*round_object);
     const uint32_t call = round.table->begin_call(subject_);
     recording.arguments(round, call, args + 1, static_cast<size_t>(PyVectorcall_NARGS(flags)) - 1,
                         names);

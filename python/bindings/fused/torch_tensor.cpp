@@ -82,6 +82,14 @@ bool Torch::in_inference_mode() const {
   return inference_mode_ != nullptr && is_true(PyObject_CallNoArgs(inference_mode_));
 }
 
+int64_t Torch::version(PyObject* tensor) const {
+  PyObject* version = get(version_, tensor);
+  if (version == nullptr) return PyErr_Clear(), -1;
+  const int64_t number = PyLong_AsLongLong(version);
+  Py_DECREF(version);
+  return number;
+}
+
 std::optional<void*> Torch::current_stream(int device) const {
   if (raw_stream_ == nullptr) return std::nullopt;
   PyObject* index = PyLong_FromLong(device);
@@ -121,6 +129,15 @@ bool TensorFacts::read_numbers(PyObject* tuple, int64_t* to) {
   return good;
 }
 
+bool TensorFacts::read_place(const Torch& torch, PyObject* tensor) {
+  // Tensors without memory of their own (sparse ones, those inside vmap) raise an error here, nested ones below.
+  PyObject* address = torch.call(torch.data_ptr_, tensor);
+  if (address == nullptr) return PyErr_Clear(), false;
+  address_ = static_cast<uintptr_t>(PyLong_AsUnsignedLongLongMask(address));
+  Py_DECREF(address);
+  return read_numbers(torch.get(torch.shape_, tensor), shape_.data());
+}
+
 bool TensorFacts::read(const Torch& torch, PyObject* tensor) {
   PyObject* type = torch.get(torch.dtype_, tensor);
   if (type == nullptr) return PyErr_Clear(), false;
@@ -133,12 +150,7 @@ bool TensorFacts::read(const Torch& torch, PyObject* tensor) {
       break;
     }
   if (!known) return false;
-  // Tensors without memory of their own (sparse ones, those inside vmap) raise an error here, nested ones below.
-  PyObject* address = torch.call(torch.data_ptr_, tensor);
-  if (address == nullptr) return PyErr_Clear(), false;
-  address_ = static_cast<uintptr_t>(PyLong_AsUnsignedLongLongMask(address));
-  Py_DECREF(address);
-  if (!read_numbers(torch.get(torch.shape_, tensor), shape_.data())) return false;
+  if (!read_place(torch, tensor)) return false;
   elements_ = 1;
   for (size_t i = 0; i < rank_; ++i) elements_ *= static_cast<size_t>(shape_[i]);
   if (address_ == 0 && elements_ > 0) return false;
@@ -162,14 +174,6 @@ bool TensorFacts::read(const Torch& torch, PyObject* tensor) {
     place_ = is_true(torch.get(torch.is_cpu_, tensor)) ? Place::kCpu : Place::kElsewhere;
   }
   return true;
-}
-
-int64_t TensorFacts::version(const Torch& torch, PyObject* tensor) const {
-  PyObject* version = torch.get(torch.version_, tensor);
-  if (version == nullptr) return PyErr_Clear(), -1;
-  const int64_t number = PyLong_AsLongLong(version);
-  Py_DECREF(version);
-  return number;
 }
 
 TensorView TensorFacts::view() const {

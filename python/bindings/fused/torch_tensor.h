@@ -32,6 +32,8 @@ class Torch {
   }
   // Whether new tensors have no version counter. False if nobody can tell.
   bool in_inference_mode() const;
+  // How often a tensor has been changed in place. -1 if nobody counts.
+  int64_t version(PyObject* tensor) const;
   // Of the thread, on a device. Raises nothing: nullopt.
   std::optional<void*> current_stream(int device) const;
 
@@ -61,8 +63,8 @@ class TensorFacts {
 
   // False if it is none that can be looked at here; then nothing else is known, and no Python error is set.
   bool read(const Torch& torch, PyObject* tensor);
-  // -1 if nobody counts how often it has changed.
-  int64_t version(const Torch& torch, PyObject* tensor) const;
+  // Only what tells that a tensor that was read before is where it was, and has the shape that it had.
+  bool read_place(const Torch& torch, PyObject* tensor);
 
   DType dtype() const { return dtype_; }
   Place place() const { return place_; }

@@ -433,6 +433,7 @@ class Session:
         self._forget_tensors()
 
     def _forget_tensors(self) -> None:
+        self._sink.forget_tensors()
         current = self._thread.round or self._round
         if current is not None and current.table is not None:
             current.table.forget_tensors()

@@ -13,13 +13,14 @@ from typing import Any, Callable
 import torch
 
 from ait_llm import _native
-from ait_llm.dump.torch_dump import captures, leaves, module_tree, process
+from ait_llm.dump.torch_dump import capacity, captures, leaves, module_tree, process
 from ait_llm.dump.torch_dump.dump_config import STATISTICS, TENSORS, DumpConfig
 from ait_llm.dump.torch_dump.folder import ProcessFolder, device_of
 from ait_llm.dump.torch_dump.manifest import Manifest, Round
 from ait_llm.dump.torch_dump.measuring import Measuring
 from ait_llm.dump.torch_dump.selection import Selection
 from ait_llm.dump.torch_dump.store import NotStorable, plain, unobserved
+from ait_llm.dump.torch_dump.written import Written
 
 MANIFEST_SHARE = 100
 """Of the time, the share that may be spent on the manifest while recording is one in so many: it is written anew each
@@ -56,6 +57,7 @@ class Sink:
         if config.dump_statistics_mode != TENSORS:
             self._measuring = Measuring(config, self.manifest, trouble)
         self._natively = config.dump_statistics_mode == STATISTICS
+        self._written = Written() if capacity.links() else None
         self.tree: dict[str, Any] = {}
         self._folder: ProcessFolder | None = None
         self._lost = False  # no folder can be had, or it has been closed
@@ -147,10 +149,13 @@ class Sink:
     def _as_kept(self, tensor: torch.Tensor, place: str) -> torch.Tensor:
         """In the type that `store_as` asks for. Other types are not changed: they have no more digits, or a range that
         bfloat16 has not."""
-        if self._config.store_as is None or tensor.dtype is not torch.float32:
+        if not self._changes_type(tensor):
             return tensor
         self.manifest.stored_otherwise.add(STORED_AS_BF16, place)
         return tensor.detach().to(torch.bfloat16)
+
+    def _changes_type(self, tensor: torch.Tensor) -> bool:
+        return self._config.store_as is not None and tensor.dtype is torch.float32
 
     @contextlib.contextmanager
     def _said(self, place: str) -> Iterator[None]:
@@ -166,8 +171,25 @@ class Sink:
         if self._measuring is not None and call.table is not None:
             self._measuring.recording.tensor(call.table, call.number, stem, tensor)
         if self._config.dump_statistics_mode != STATISTICS:
-            kept = self._as_kept(tensor, f"{call.place}/{stem}")
-            process.store().submit(self._there.tensors, f"{call.path}/{stem}.pth", kept)
+            self._write_tensor(tensor, f"{call.path}/{stem}.pth", f"{call.place}/{stem}")
+
+    def _write_tensor(self, tensor: torch.Tensor, path: str, place: str) -> None:
+        round_ = place.partition("/")[0]
+        first = None if self._written is None else self._written.find(tensor, round_)
+        if first is not None:
+            process.store().submit_again(self._there.tensors, path, *first)
+            if self._changes_type(tensor):
+                self.manifest.stored_otherwise.add(STORED_AS_BF16, place)
+            return
+        kept = self._as_kept(tensor, place)
+        process.store().submit(self._there.tensors, path, kept)
+        if self._written is not None:
+            self._written.add(tensor, round_, path, kept.numel() * kept.element_size())
+
+    def forget_tensors(self) -> None:
+        """What is met from now on is written, also if it was met before."""
+        if self._written is not None:
+            self._written.forget()
 
     # Statistics
 
@@ -177,6 +199,7 @@ class Sink:
         return self._measuring if self._natively else None
 
     def begin_round(self, current: Round) -> None:
+        self.forget_tensors()
         if self._measuring is not None:
             current.table = self._measuring.begin_round(current.number, current.captured)
 
@@ -222,8 +245,7 @@ class Sink:
                 continue
             path = os.path.join(self._there.path, "weights", f"{leaves.file_name(full)}.pth")
             with unobserved(), self._said(f"weights/{full}"):
-                kept = self._as_kept(self._plain(parameter, f"weights/{full}"), f"weights/{full}")
-                process.store().submit(self._there.tensors, path, kept)
+                self._write_tensor(self._plain(parameter, f"weights/{full}"), path, f"weights/{full}")
 
     def forget(self) -> None:
         """In a forked child: what was begun is the parent's affair."""
@@ -234,6 +256,7 @@ class Sink:
 
     def settle(self) -> None:
         """Tensors that are still on a device get off it."""
+        self.forget_tensors()
         with self._lock, unobserved():
             if self._folder is not None:
                 process.store().hand_over()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator
 from typing import Any, Callable
 
@@ -95,6 +96,8 @@ class Store:
         self._native: _native.Recorder | None = None
         self.tables = _native.TableWriter()
         self._lanes: dict[torch.device, PinnedLane | None] = {}
+        self._again: list[tuple[_native.Account, bytes, bytes, int]] = []
+        self._lock = threading.Lock()  # guards that list
 
     @property
     def native(self) -> _native.Recorder:
@@ -113,8 +116,13 @@ class Store:
             tensor = tensor.cpu()
         self.native.submit(account, file, operand(tensor))
 
-    def submit_text(self, account: _native.Account, path: str, text: str) -> None:
-        self.native.submit_text(account, os.fsencode(path), text.encode(errors="surrogateescape"))
+    def submit_again(self, account: _native.Account, path: str, first: str, nbytes: int) -> None:
+        """The tensor that was submitted for `first` is to be at `path`, too; both are handed over together."""
+        with self._lock:
+            self._again.append((account, os.fsencode(path), os.fsencode(first), nbytes))
+
+    def submit_text(self, account: _native.Account, path: str, text: bytes) -> None:
+        self.native.submit_text(account, os.fsencode(path), text)
 
     def remove_tensors(self, account: _native.Account, folder: str) -> None:
         """Those of a round, when all that was submitted before is written."""
@@ -122,9 +130,13 @@ class Store:
 
     def hand_over(self) -> None:
         """Waits for copies off the devices, not for the writing."""
+        with self._lock:
+            again, self._again = self._again, []  # the first files of all of these are on their way
         for lane in list(self._lanes.values()):
             if lane is not None:
                 lane.hand_over(self.native)
+        if again:
+            self.native.submit_again(again)
 
     def flush(self) -> None:
         self.tables.flush()
