@@ -382,8 +382,8 @@ def sketch(tensor: Operand) -> str:
 def simd_targets() -> list[str]: ...
 def simd_target() -> str: ...
 def set_simd_target(target: str | None) -> None: ...
-def indented_json(compact: bytes, width: int) -> bytes:
-    """JSON without spaces, as `json.dumps(…, indent=width)` lays it out."""
+def json_text(value: Any, width: int) -> bytes:
+    """As `json.dumps(value, indent=width, ensure_ascii=False)`, encoded; file names that are no UTF-8 as they were."""
 
 def atb_json_to_onnx(json_path: bytes, level: int) -> tuple[bytes, str | None]:
     """The path of the file written, and why it has no shapes although there is a table of operations."""
@@ -716,6 +716,7 @@ def set_torch(
     tensor_base: type,
     raw_stream: Any | None,
     inference_mode: Any | None,
+    exchange: Any | None = None,
 ) -> None:
     """What native code needs of torch: its types, classes and functions."""
 

@@ -1,4 +1,4 @@
-// JSON for people to read: Python writes it fast only when it may leave out every space.
+// JSON for people to read: Python takes ten times as long for it, because it indents in Python code.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -211,11 +211,12 @@ void bind_fused(nb::module_& module) {
   module.def(
       "set_torch",
       [](nb::dict types, nb::tuple plain, nb::object tensor_base, nb::object raw_stream,
-         nb::object inference_mode) {
+         nb::object inference_mode, nb::object exchange) {
         Torch::set(std::move(types), std::move(plain), std::move(tensor_base),
-                   std::move(raw_stream), std::move(inference_mode));
+                   std::move(raw_stream), std::move(inference_mode), std::move(exchange));
       },
-      "types"_a, "plain"_a, "tensor_base"_a, "raw_stream"_a.none(), "inference_mode"_a.none());
+      "types"_a, "plain"_a, "tensor_base"_a, "raw_stream"_a.none(), "inference_mode"_a.none(),
+      "exchange"_a.none() = nb::none());
   module.def("open_cuda_driver", &open_driver, "library"_a);
   module.def(
       "load_kernel",

@@ -35,10 +35,21 @@ descrgetfunc descriptor_get(PyTypeObject* type) {
 #endif
 }
 
+// Null where it is of another version than the one that is known here.
+const dlpack::Exchange* exchange_of(nb::handle capsule) {
+  void* pointer = PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api");
+  if (pointer == nullptr) PyErr_Clear();
+  const auto* found = static_cast<const dlpack::Exchange*>(pointer);
+  while (found != nullptr && found->major > 1) found = found->older;
+  const bool fits = found != nullptr && found->major == 1 && found->minor >= 3 &&
+                    found->from_object != nullptr && found->current_stream != nullptr;
+  return fits ? found : nullptr;
+}
+
 }  // namespace
 
 void Torch::set(nb::dict types, nb::tuple plain, nb::object tensor_base, nb::object raw_stream,
-                nb::object inference_mode) {
+                nb::object inference_mode, nb::object exchange) {
   if (the_only != nullptr) return;
   auto made = std::make_unique<Torch>();
   made->tensor_ = nb::object(plain[0]).release().ptr();
@@ -61,6 +72,7 @@ void Torch::set(nb::dict types, nb::tuple plain, nb::object tensor_base, nb::obj
   made->tensor_base_ = tensor_base.release().ptr();
   if (!raw_stream.is_none()) made->raw_stream_ = raw_stream.release().ptr();
   if (!inference_mode.is_none()) made->inference_mode_ = inference_mode.release().ptr();
+  if (!exchange.is_none()) made->exchange_ = exchange_of(exchange);
   for (const auto& [type, name] : types)
     made->types_.emplace_back(nb::object(nb::borrow(type)).release().ptr(),
                               dtype_named(nb::cast<std::string>(name)));
@@ -92,6 +104,12 @@ int64_t Torch::version(PyObject* tensor) const {
 
 std::optional<void*> Torch::current_stream(int device) const {
   if (raw_stream_ == nullptr) return std::nullopt;
+  if (exchange_ != nullptr) {
+    void* stream = nullptr;
+    if (exchange_->current_stream(dlpack::kCuda, device, &stream) == 0) return stream;
+    PyErr_Clear();
+    return std::nullopt;
+  }
   PyObject* index = PyLong_FromLong(device);
   if (index == nullptr) {
     PyErr_Clear();
@@ -129,13 +147,55 @@ bool TensorFacts::read_numbers(PyObject* tuple, int64_t* to) {
   return good;
 }
 
+// Everything but the type, where DLPack has words for the tensor.
+bool TensorFacts::read_by_exchange(const Torch& torch, PyObject* tensor) {
+  dlpack::Tensor found;
+  if (torch.exchange_->from_object(tensor, &found) != 0) return PyErr_Clear(), false;
+  if (found.rank < 0 || found.rank > static_cast<int32_t>(kMaxDimensions)) return false;
+  rank_ = static_cast<size_t>(found.rank);
+  address_ = reinterpret_cast<uintptr_t>(found.data) + found.byte_offset;
+  for (size_t i = rank_; i-- > 0;) {
+    shape_[i] = found.shape[i];
+    // That of a dimension of one element is anything.
+    const int64_t step = i + 1 < rank_ ? strides_[i + 1] * shape_[i + 1] : 1;
+    strides_[i] = shape_[i] == 1 ? step : found.strides[i];
+  }
+  device_ = found.device;
+  place_ = found.device_type == dlpack::kCpu    ? Place::kCpu
+           : found.device_type == dlpack::kCuda ? Place::kCuda
+                                                : Place::kElsewhere;
+  return true;
+}
+
 bool TensorFacts::read_place(const Torch& torch, PyObject* tensor) {
+  complete_ = torch.exchange_ != nullptr && read_by_exchange(torch, tensor);
+  if (complete_) return true;
   // Tensors without memory of their own (sparse ones, those inside vmap) raise an error here, nested ones below.
   PyObject* address = torch.call(torch.data_ptr_, tensor);
   if (address == nullptr) return PyErr_Clear(), false;
   address_ = static_cast<uintptr_t>(PyLong_AsUnsignedLongLongMask(address));
   Py_DECREF(address);
   return read_numbers(torch.get(torch.shape_, tensor), shape_.data());
+}
+
+bool TensorFacts::read_strides_and_device(const Torch& torch, PyObject* tensor) {
+  const bool contiguous = elements_ == 0 || is_true(torch.call(torch.is_contiguous_, tensor));
+  if (contiguous) {
+    int64_t step = 1;
+    for (size_t i = rank_; i-- > 0; step *= shape_[i]) strides_[i] = step;
+  } else if (!read_numbers(torch.call(torch.stride_, tensor), strides_.data())) {
+    return false;
+  }
+  if (is_true(torch.get(torch.is_cuda_, tensor))) {
+    PyObject* device = torch.call(torch.get_device_, tensor);
+    if (device == nullptr) return PyErr_Clear(), false;
+    device_ = static_cast<int>(PyLong_AsLong(device));
+    Py_DECREF(device);
+    place_ = Place::kCuda;
+  } else {
+    place_ = is_true(torch.get(torch.is_cpu_, tensor)) ? Place::kCpu : Place::kElsewhere;
+  }
+  return true;
 }
 
 bool TensorFacts::read(const Torch& torch, PyObject* tensor) {
@@ -157,23 +217,7 @@ bool TensorFacts::read(const Torch& torch, PyObject* tensor) {
   if (is_true(torch.call(torch.is_neg_, tensor))) return false;
   if (info(dtype_).kind == DTypeKind::kComplex && is_true(torch.call(torch.is_conj_, tensor)))
     return false;
-  const bool contiguous = elements_ == 0 || is_true(torch.call(torch.is_contiguous_, tensor));
-  if (contiguous) {
-    int64_t step = 1;
-    for (size_t i = rank_; i-- > 0; step *= shape_[i]) strides_[i] = step;
-  } else if (!read_numbers(torch.call(torch.stride_, tensor), strides_.data())) {
-    return false;
-  }
-  if (is_true(torch.get(torch.is_cuda_, tensor))) {
-    PyObject* device = torch.call(torch.get_device_, tensor);
-    if (device == nullptr) return PyErr_Clear(), false;
-    device_ = static_cast<int>(PyLong_AsLong(device));
-    Py_DECREF(device);
-    place_ = Place::kCuda;
-  } else {
-    place_ = is_true(torch.get(torch.is_cpu_, tensor)) ? Place::kCpu : Place::kElsewhere;
-  }
-  return true;
+  return complete_ || read_strides_and_device(torch, tensor);
 }
 
 TensorView TensorFacts::view() const {

@@ -14,12 +14,38 @@
 
 namespace ait::python::fused {
 
+// What is used of the interface between array libraries (DLPack 1.3), which is the same for all of its versions 1.x.
+namespace dlpack {
+
+constexpr int32_t kCpu = 1, kCuda = 2;
+
+struct Tensor {
+  void* data;
+  int32_t device_type, device;
+  int32_t rank;
+  uint32_t type;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+};
+
+struct Exchange {
+  uint32_t major, minor;
+  const Exchange* older;
+  void *allocate, *managed_from_object, *managed_to_object;
+  int (*from_object)(void* object, Tensor* out);  // -1 with a Python error
+  int (*current_stream)(int32_t device_type, int32_t device, void** out);
+};
+
+}  // namespace dlpack
+
 // What there is to ask torch for. One in a process, made when recording begins.
 class Torch {
  public:
-  // `types` maps torch's dtypes to ait's names of them; `plain` are the classes whose tensors are nothing but tensors.
+  // `types` maps torch's dtypes to ait's names of them; `plain` are the classes whose tensors are nothing but tensors;
+  // `exchange` is torch's table of functions for DLPack, or None: it answers several questions at once.
   static void set(nanobind::dict types, nanobind::tuple plain, nanobind::object tensor_base,
-                  nanobind::object raw_stream, nanobind::object inference_mode);
+                  nanobind::object raw_stream, nanobind::object inference_mode,
+                  nanobind::object exchange);
   static const Torch* get();
 
   // Of a class whose tensors can be looked at here, or of another one.
@@ -54,6 +80,7 @@ class Torch {
   PyObject *dtype_ = nullptr, *shape_ = nullptr, *version_ = nullptr, *is_cpu_ = nullptr,
            *is_cuda_ = nullptr;
   std::vector<std::pair<PyObject*, DType>> types_;
+  const dlpack::Exchange* exchange_ = nullptr;
 };
 
 // Of one tensor.
@@ -76,6 +103,8 @@ class TensorFacts {
 
  private:
   bool read_numbers(PyObject* tuple, int64_t* to);
+  bool read_by_exchange(const Torch& torch, PyObject* tensor);
+  bool read_strides_and_device(const Torch& torch, PyObject* tensor);
 
   static constexpr size_t kMaxDimensions = kMaxRank;
 
@@ -83,6 +112,7 @@ class TensorFacts {
   Place place_ = Place::kElsewhere;
   int device_ = -1;
   uintptr_t address_ = 0;
+  bool complete_ = false;  // strides and device are known, too
   size_t rank_ = 0;
   size_t elements_ = 1;
   std::array<int64_t, kMaxDimensions> shape_;

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import re
+import weakref
 from typing import Any
 
 import torch
@@ -50,11 +50,11 @@ class ProcessFolder:
         return aside
 
     def write_tree(self, store: Store, tree: dict[str, Any]) -> None:
-        store.submit_text(self.others, os.path.join(self.path, TREE_FILE), _json_text(tree, 4))
+        store.submit_text(self.others, os.path.join(self.path, TREE_FILE), _native.json_text(tree, 4))
 
     def write_manifest(self, store: Store, manifest: Manifest, ended: bool) -> None:
         described = manifest.describe(self.device, self.tensors, self.others, ended)
-        text = _json_text(described, 1)
+        text = _native.json_text(described, 1)
         # On an account of its own: it cannot count itself.
         self._last_manifest = (_native.Account(), text)
         store.submit_text(self._last_manifest[0], os.path.join(self.path, MANIFEST_FILE), text)
@@ -69,28 +69,33 @@ class ProcessFolder:
             file.truncate()
 
 
-def _json_text(value: dict[str, Any], indent: int) -> bytes:
-    """As json.dumps lays it out, which takes six times as long for that, and the model waits meanwhile."""
-    compact = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _native.indented_json(compact.encode(errors="surrogateescape"), indent)
-
-
 def is_launchers(dump_path: str) -> bool:
     """Whether `ait llm dump` looks there for what it has recorded; a script may also record something of its own."""
     launchers = os.environ.get("AIT_TORCH_DUMP_PATH") or os.environ.get("AIT_FX_DUMP_PATH") or ""
     return launchers != "" and os.path.realpath(launchers) == os.path.realpath(dump_path)
 
 
-def device_of(model: torch.nn.Module) -> tuple[str, int | None]:
-    """As in the folder's name, and the number of the device, or None on the CPU. The last parameter decides."""
-    with unobserved():
-        device = torch.device("cpu")
-        for _, parameter in module_tree.named_parameters(model):
+class DeviceOf:
+    """The device of a model: that of its last parameter. It is looked for once, since a round waits for it."""
+
+    def __init__(self) -> None:
+        self._decides: weakref.ref[torch.nn.Parameter] | None = None
+
+    def now(self, model: torch.nn.Module) -> tuple[str, int | None]:
+        """As in the folder's name, and the number of the device, or None on the CPU."""
+        with unobserved():
+            parameter = None if self._decides is None else self._decides()
+            if parameter is None:
+                every = [each for _, each in module_tree.named_parameters(model)]
+                if not every:
+                    return "cpu", None
+                parameter = every[-1]
+            self._decides = weakref.ref(parameter)
             device = parameter.device
-    if device.type in ("cpu", "meta"):
-        return "cpu", None
-    index = 0 if device.index is None else device.index
-    return str(index), index
+        if device.type in ("cpu", "meta"):
+            return "cpu", None
+        index = 0 if device.index is None else device.index
+        return str(index), index
 
 
 def _parent(dump_path: str) -> str:

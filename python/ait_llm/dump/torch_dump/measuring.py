@@ -49,7 +49,8 @@ def _introduce_torch() -> None:
     base = getattr(torch._C, "TensorBase", None) or vars(torch._C)["_TensorBase"]
     raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     inference = getattr(torch, "is_inference_mode_enabled", None)
-    _native.set_torch(dtype_names, (torch.Tensor, torch.nn.Parameter), base, raw_stream, inference)
+    exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)  # of torch 2.10 and later
+    _native.set_torch(dtype_names, (torch.Tensor, torch.nn.Parameter), base, raw_stream, inference, exchange)
 
 
 def _signs_of_tracing() -> tuple[list[Callable[[], Any]], list[tuple[dict[str, Any], str]]]:

@@ -15,7 +15,7 @@ import torch
 from ait_llm import _native
 from ait_llm.dump.torch_dump import capacity, captures, leaves, module_tree, process
 from ait_llm.dump.torch_dump.dump_config import STATISTICS, TENSORS, DumpConfig
-from ait_llm.dump.torch_dump.folder import ProcessFolder, device_of
+from ait_llm.dump.torch_dump.folder import DeviceOf, ProcessFolder
 from ait_llm.dump.torch_dump.manifest import Manifest, Round
 from ait_llm.dump.torch_dump.measuring import Measuring
 from ait_llm.dump.torch_dump.selection import Selection
@@ -60,6 +60,7 @@ class Sink:
         self._written = Written() if capacity.links() else None
         self.tree: dict[str, Any] = {}
         self._folder: ProcessFolder | None = None
+        self._device = DeviceOf()
         self._lost = False  # no folder can be had, or it has been closed
         self._lock = threading.RLock()
         self._manifest_due = 0.0
@@ -71,7 +72,7 @@ class Sink:
         wanted = self._config.device_id
         if wanted is None and self.manifest.rounds and not self._lost:
             return True  # it stays where it began
-        device, index = device_of(model)
+        device, index = self._device.now(model)
         if self._lost or (wanted is not None and index is not None and index != wanted):
             return False
         if self._folder is None:
