@@ -210,7 +210,7 @@ def main():
                 flush=True,
             )
             if case != "decode" and not arguments.without_tensors:
-                ours, others, files, written = bench.tensors(3, threads)
+                ours, others, files, written = bench.tensors(7, threads)
                 row["tensors"] = {"ours": ours, "plain": others, "files": files, "bytes": written}
                 share = [one / other for one, other in zip(ours, others)]
                 tensors.append(

@@ -10,13 +10,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -100,18 +103,39 @@ struct Submission {
   }
 };
 
-// Work for when all that was submitted before is written: every writer comes past it, the last one does it.
-struct Afterwards {
-  std::function<void()> work;
-  std::atomic<size_t> lanes_left;
-
-  Afterwards(std::function<void()> what, size_t lanes) : work(std::move(what)), lanes_left(lanes) {}
+// Work for when all that was submitted before is written. Every writer comes past it, waits there for the others, and
+// then does as much of it as it gets.
+class Afterwards {
+ public:
+  Afterwards(std::function<void()> work, size_t lanes)
+      : work_(std::move(work)), lanes_left_(lanes) {}
 
   static void reached(void* self, const char*, record::WriteStatus) {
     const std::unique_ptr<std::shared_ptr<Afterwards>> held(
         static_cast<std::shared_ptr<Afterwards>*>(self));
-    if (--(*held)->lanes_left == 0) (*held)->work();
+    (*held)->come_past();
   }
+
+ private:
+  void come_past() {
+    {
+      std::unique_lock lock(mutex_);
+      if (--lanes_left_ == 0) {
+        all_there_.notify_all();
+      } else {
+        // A writer that has no thread works in the one that submits, for which the others would wait.
+        if (std::this_thread::get_id() == submitter_) return;
+        all_there_.wait(lock, [this] { return lanes_left_ == 0; });
+      }
+    }
+    work_();
+  }
+
+  const std::function<void()> work_;
+  const std::thread::id submitter_ = std::this_thread::get_id();
+  std::mutex mutex_;
+  std::condition_variable all_there_;
+  size_t lanes_left_;
 };
 
 // A file that is to hold what an earlier one holds.
@@ -120,6 +144,11 @@ struct Repeat {
   std::string path;
   std::string first;
   uint64_t bytes;  // of the tensor
+
+  void make() const {
+    const auto status = record::repeat_file(first.c_str(), path.c_str());
+    account->finished(path.c_str(), status, bytes);
+  }
 };
 
 // The tensors of a round that nobody wants any more. Its folder is the recorder's own: {module}/ with
@@ -218,19 +247,19 @@ class Recorder {
   // Each gets the bytes of its first file, when all that was submitted before is written.
   void submit_again(std::vector<Repeat> repeats) {
     for (const Repeat& repeat : repeats) repeat.account->submitted(repeat.bytes);
-    do_afterwards([repeats = std::move(repeats)] {
-      for (const Repeat& repeat : repeats) {
-        const char* path = repeat.path.c_str();
-        repeat.account->finished(path, record::repeat_file(repeat.first.c_str(), path),
-                                 repeat.bytes);
-      }
+    const auto next = std::make_shared<std::atomic<size_t>>(0);
+    do_afterwards([repeats = std::move(repeats), next] {
+      for (size_t i = (*next)++; i < repeats.size(); i = (*next)++) repeats[i].make();
     });
   }
 
   // Takes the tensors below the folder of a round away, when all that was submitted before is
   // written.
   void remove_tensors(std::shared_ptr<Account> account, std::string folder) {
-    do_afterwards([removal = Removal{std::move(account), std::move(folder)}] { removal.remove(); });
+    const auto begun = std::make_shared<std::atomic<bool>>(false);
+    do_afterwards([removal = Removal{std::move(account), std::move(folder)}, begun] {
+      if (!begun->exchange(true)) removal.remove();
+    });
   }
 
   void flush() {
@@ -244,6 +273,8 @@ class Recorder {
 
  private:
   void do_afterwards(std::function<void()> work) {
+    // All writers meet two of these in one order: otherwise each would wait for the other.
+    const std::lock_guard lock(order_);
     const auto shared = std::make_shared<Afterwards>(std::move(work), lanes_.size());
     for (const auto& lane : lanes_) {
       record::Job job;
@@ -295,6 +326,7 @@ class Recorder {
   }
 
   const pid_t pid_ = ::getpid();
+  std::mutex order_;
   PendingMappings mappings_;  // outlives the writers' threads, as does what follows
   record::KnownFiles known_;
   std::vector<std::unique_ptr<Lane>> lanes_;

@@ -98,24 +98,14 @@ def test_memory_that_was_not_lent_is_refused():
 class Device:
     """Streams and events of a device that is behind by some events."""
 
-    class Stream:
-        def __init__(self, device=None):
-            self.waits = 0
-
-        def wait_stream(self, other):
-            self.waits += 1
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
+    now = "the model's"
 
     class Event:
         lag = 3
         recorded = 0
 
         def record(self, stream):
+            self.stream = stream
             Device.Event.recorded += 1
             self.due = Device.Event.recorded + Device.Event.lag
 
@@ -127,20 +117,15 @@ class Device:
 
     @staticmethod
     def current_stream(device):
-        return "the model's"
-
-    @staticmethod
-    def stream(stream):
-        return stream
+        return Device.now
 
 
 @pytest.fixture
-def lane(monkeypatch):
-    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: None)
+def lane():
     return PinnedLane(torch.device("cpu"), torch.empty(1 << 20, dtype=torch.uint8), Device)
 
 
-def test_tensors_pass_through_page_locked_memory_whatever_their_type_and_order(lane, tmp_path):
+def test_tensors_pass_through_page_locked_memory_whatever_their_type_and_order(lane, tmp_path, monkeypatch):
     recorder, account = _native.Recorder(1 << 20, 2), _native.Account()
     generator = random.Random(7)
     expected = {}
@@ -155,6 +140,7 @@ def test_tensors_pass_through_page_locked_memory_whatever_their_type_and_order(l
             tensor = tensor.t()
         path = tmp_path / f"{index}.pth"
         expected[path] = tensor.clone()
+        monkeypatch.setattr(Device, "now", generator.choice(["the model's", "the model's", "another"]))
         assert lane.submit(recorder, account, os.fsencode(path), tensor)
         raw.zero_()  # the tensor may change as soon as submit has returned
     lane.hand_over(recorder)
@@ -165,15 +151,22 @@ def test_tensors_pass_through_page_locked_memory_whatever_their_type_and_order(l
     assert lane._blocks[0].lent.reserve(lane._blocks[0].lent.bytes) == 0  # everything came back
 
 
+def test_copies_are_waited_for_on_their_own_stream(lane, monkeypatch):
+    recorder, account = _native.Recorder(1 << 20, 1), _native.Account()
+    for stream in ("one", "one", "two", "one"):
+        monkeypatch.setattr(Device, "now", stream)
+        assert lane.submit(recorder, account, b"/nowhere/x.pth", torch.zeros(10))
+    lane._end_batch()
+    assert [(batch.event.stream, len(batch.copies)) for batch in lane._batches] == [("one", 2), ("two", 1), ("one", 1)]
+
+
 def test_a_tensor_larger_than_the_page_locked_memory_goes_another_way(lane):
     recorder = _native.Recorder(1 << 20, 1)
     assert not lane.submit(recorder, _native.Account(), b"/nowhere/x.pth", torch.zeros(1 << 20))
 
 
 def test_page_locked_memory_grows_while_the_disk_does_not_keep_up_and_no_further(monkeypatch, tmp_path):
-    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: None)
     monkeypatch.setattr(pinned, "_pinned", lambda nbytes: torch.empty(nbytes, dtype=torch.uint8))
-    monkeypatch.setattr(pinned, "MAX_CLONED_BYTES", 3 << 20)
     limit = 8 << 20
     lane = PinnedLane(torch.device("cpu"), torch.empty(1 << 20, dtype=torch.uint8), Device, limit)
     recorder, account = _native.Recorder(32 << 20, 2), _native.Account()
@@ -181,7 +174,6 @@ def test_page_locked_memory_grows_while_the_disk_does_not_keep_up_and_no_further
     expected.append(torch.arange(3 << 20, dtype=torch.int32).view(torch.uint8)[: 3 << 20])
     for index, tensor in enumerate(expected):
         assert lane.submit(recorder, account, os.fsencode(tmp_path / f"{index}.pth"), tensor)
-        assert lane._cloned == sum(copy.nbytes for copy in lane._copies) <= 3 << 20
     assert not lane.submit(recorder, account, b"/nowhere/x.pth", torch.zeros(limit, dtype=torch.uint8))
     lane.hand_over(recorder)
     recorder.flush()
@@ -193,7 +185,6 @@ def test_page_locked_memory_grows_while_the_disk_does_not_keep_up_and_no_further
 
 
 def test_where_no_more_memory_is_to_be_had_the_rest_serves(monkeypatch, tmp_path):
-    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: None)
     monkeypatch.setattr(pinned, "_pinned", lambda nbytes: torch.empty(-1))  # a RuntimeError
     lane = PinnedLane(torch.device("cpu"), torch.empty(1 << 20, dtype=torch.uint8), Device, 1 << 30)
     recorder, account = _native.Recorder(1 << 20, 1), _native.Account()

@@ -5,6 +5,7 @@ That is for tensors on a device; here those on the CPU are taken for such ones. 
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,25 @@ def test_a_first_file_that_could_not_be_written_is_a_failure_of_both(tmp_path):
     recorder.flush()
     assert (account.submitted, account.written, account.failed) == (2, 0, 2)
     assert not (tmp_path / "second.pth").exists()
+
+
+def test_repeats_and_removals_of_several_threads_wait_for_nobody_forever(tmp_path):
+    recorder, account = _native.Recorder(1 << 20, 5), _native.Account()
+
+    def work(number):
+        for round_ in range(20):
+            folder = tmp_path / f"{number}_{round_}" / "module"
+            first = os.fsencode(folder / "first.pth")
+            recorder.submit(account, first, operand(torch.full((64,), float(number))))
+            recorder.submit_again([(account, os.fsencode(folder / f"{i}.pth"), first, 256) for i in range(10)])
+            if round_ % 2:
+                recorder.remove_tensors(account, os.fsencode(folder.parent))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    recorder.flush()
+    assert (account.submitted, account.failed, account.removed) == (4 * 20 * 11, 0, 4 * 10 * 11)
+    assert len(list(tmp_path.rglob("*.pth"))) == 4 * 10 * 11

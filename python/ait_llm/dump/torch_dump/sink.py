@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import threading
@@ -136,10 +135,13 @@ class Sink:
         values = list(found)  # where classes of the script's own are looked into, its own code runs
         with unobserved():
             for stem, value in values:
-                with self._said(f"{call.place}/{stem}"):
+                place = f"{call.place}/{stem}"
+                try:
                     if not isinstance(value, torch.Tensor):
                         raise NotStorable(f"a {type(value).__name__} is not looked into")
-                    self._record_tensor(call, stem, self._plain(value, f"{call.place}/{stem}"))
+                    self._record_tensor(call, stem, place, self._plain(value, place))
+                except Exception as error:
+                    self._say(error, place)
 
     def _plain(self, tensor: torch.Tensor, place: str) -> torch.Tensor:
         dense, note = plain(tensor)
@@ -158,21 +160,16 @@ class Sink:
     def _changes_type(self, tensor: torch.Tensor) -> bool:
         return self._config.store_as is not None and tensor.dtype is torch.float32
 
-    @contextlib.contextmanager
-    def _said(self, place: str) -> Iterator[None]:
+    def _say(self, error: Exception, place: str) -> None:
         """Of what cannot be stored, the manifest says why."""
-        try:
-            yield
-        except NotStorable as error:
-            self.manifest.not_stored.add(str(error), place)
-        except Exception as error:
-            self.manifest.not_stored.add(f"{type(error).__name__}: {error}"[:500], place)
+        reason = str(error) if isinstance(error, NotStorable) else f"{type(error).__name__}: {error}"[:500]
+        self.manifest.not_stored.add(reason, place)
 
-    def _record_tensor(self, call: CallFiles, stem: str, tensor: torch.Tensor) -> None:
+    def _record_tensor(self, call: CallFiles, stem: str, place: str, tensor: torch.Tensor) -> None:
         if self._measuring is not None and call.table is not None:
             self._measuring.recording.tensor(call.table, call.number, stem, tensor)
         if self._config.dump_statistics_mode != STATISTICS:
-            self._write_tensor(tensor, f"{call.path}/{stem}.pth", f"{call.place}/{stem}")
+            self._write_tensor(tensor, f"{call.path}/{stem}.pth", place)
 
     def _write_tensor(self, tensor: torch.Tensor, path: str, place: str) -> None:
         round_ = place.partition("/")[0]
@@ -245,8 +242,12 @@ class Sink:
             if not self._selection.wants_name(full):
                 continue
             path = os.path.join(self._there.path, "weights", f"{leaves.file_name(full)}.pth")
-            with unobserved(), self._said(f"weights/{full}"):
-                self._write_tensor(self._plain(parameter, f"weights/{full}"), path, f"weights/{full}")
+            place = f"weights/{full}"
+            with unobserved():
+                try:
+                    self._write_tensor(self._plain(parameter, place), path, place)
+                except Exception as error:
+                    self._say(error, place)
 
     def forget(self) -> None:
         """In a forked child: what was begun is the parent's affair."""
