@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/parallel.h"
+#include "capture/folder_index.h"
 #include "capture/listing.h"
 #include "record/dump_names.h"
 
@@ -179,6 +180,38 @@ RankFolders one_rank(const std::string& path, const FolderRules& rules) {
   return found;
 }
 
+struct ListedRound {
+  struct Unit {
+    std::string name;
+    bool is_folder;
+    FolderIndex::Listing listing;
+  };
+  std::vector<Unit> units;
+  std::vector<Error> problems;
+};
+
+ListedRound list_round(const FolderIndex& index, const std::string& rank, const std::string& name,
+                       const ReadRoundFile& read_file) {
+  ListedRound out;
+  const std::string path = rank + "/" + name;
+  const auto units = list_folder(path);
+  if (!units) {
+    out.problems.push_back(units.error());
+    return out;
+  }
+  const FolderIndex::Round round(index, name);
+  for (const Entry& unit : *units) {
+    FolderIndex::Listing listing;
+    if (unit.is_folder)
+      listing = round.list(unit.name, out.problems);
+    else if (read_file)
+      listing.files = read_file(path + "/" + unit.name, out.problems);
+    if (unit.is_folder || !listing.files.empty())
+      out.units.push_back({unit.name, unit.is_folder, std::move(listing)});
+  }
+  return out;
+}
+
 RankFolders find_in(const std::string& path, const FolderRules& rules) {
   for (const std::string_view name : rules.tensors_folders)
     if (auto found = ranks_in(path + "/" + std::string(name), path, rules); !found.ranks.empty())
@@ -273,38 +306,32 @@ void list_rounds(Recording& recording, RecordingBuilder& builder, const std::str
   std::map<std::string, size_t> round_index;
   for (size_t i = 0; i < recording.rounds.size(); ++i) round_index[recording.rounds[i]] = i;
 
-  struct Listed {
-    std::vector<std::pair<std::string, std::string>> units;  // name, files
-    std::vector<Error> problems;
-  };
   // One stretch of rounds at a time, so that their texts need not all be in memory at once.
   constexpr size_t kAtOnce = 32;
-  std::vector<Listed> listed;
+  std::vector<ListedRound> listed;
+  std::map<size_t, FolderIndex> indexes;  // of the ranks of such a stretch
   for (size_t first = 0; first < work.size(); first += kAtOnce) {
     const size_t count = std::min(kAtOnce, work.size() - first);
+    for (size_t i = 0; i < count; ++i)
+      indexes.try_emplace(work[first + i].first, recording.ranks[work[first + i].first].path);
     listed.assign(count, {});
     parallel_for(count, 0, [&](size_t i) {
       const auto& [rank, round] = work[first + i];
-      const std::string path = recording.ranks[rank].path + "/" + round;
-      const auto units = list_folder(path);
-      if (!units) {
-        listed[i].problems.push_back(units.error());
-        return;
-      }
-      for (const Entry& unit : *units) {
-        const std::string at = path + "/" + unit.name;
-        std::string files = unit.is_folder ? list_files(at, listed[i].problems)
-                            : read_file    ? read_file(at, listed[i].problems)
-                                           : std::string();
-        if (unit.is_folder || !files.empty())
-          listed[i].units.emplace_back(unit.name, std::move(files));
-      }
+      listed[i] = list_round(indexes.at(rank), recording.ranks[rank].path, round, read_file);
     });
     for (size_t i = 0; i < count; ++i) {
       const auto& [rank, round] = work[first + i];
-      for (auto& [unit, files] : listed[i].units)
-        builder.add(rank, round_index[round], unit, std::move(files));
+      for (ListedRound::Unit& unit : listed[i].units) {
+        builder.add(rank, round_index[round], unit.name, unit.listing.files);
+        if (unit.is_folder) indexes.at(rank).keep(round, unit.name, std::move(unit.listing));
+      }
       for (Error& problem : listed[i].problems) recording.problems.push_back(std::move(problem));
+    }
+    // Of a part of the rounds nothing is remembered: that would be in place of all.
+    while (!indexes.empty() &&
+           (first + count == work.size() || indexes.begin()->first < work[first + count].first)) {
+      if (only_round.empty()) indexes.begin()->second.save();
+      indexes.erase(indexes.begin());
     }
   }
 }

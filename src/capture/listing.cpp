@@ -87,11 +87,16 @@ Error cannot_list(const std::string& path) {
   return Error(ErrorCode::kUnreadable, path) << "cannot be listed: " << system_message(errno);
 }
 
+bool is_before(const timespec& time, const timespec& limit) {
+  return time.tv_sec != limit.tv_sec ? time.tv_sec < limit.tv_sec : time.tv_nsec < limit.tv_nsec;
+}
+
 struct Walk {
   std::string root;
   std::string below;  // "a/b/", where the walk stands
   std::string files;
   std::vector<Error>& problems;
+  FolderTrace* trace = nullptr;
   bool full_buffers = false;
   bool keep_times = true;
 
@@ -103,6 +108,8 @@ struct Walk {
     }
     const Descriptor folder(open_folder(parent, name, depth > 0 ? O_NOFOLLOW : 0, keep_times));
     if (depth == 0 && folder.get() >= 0) full_buffers = fills_buffers(folder.get());
+    // Before its entries are read: what changes in the meantime shows the next time.
+    if (trace != nullptr && folder.get() >= 0) note(folder.get());
     std::vector<Entry> entries;
     if (folder.get() < 0 || !read_entries(folder.get(), full_buffers, entries)) {
       problems.push_back(cannot_list(root + "/" + below));
@@ -124,6 +131,21 @@ struct Walk {
       below.resize(length);
     }
   }
+
+  void note(int folder) {
+    struct stat status{};
+    if (::fstat(folder, &status) != 0) {
+      trace->is_settled = false;
+      return;
+    }
+    if (trace->stamps.empty()) trace->device = status.st_dev;
+    trace->is_settled &= status.st_dev == trace->device &&
+                         is_before(status.st_mtim, trace->settled_before) &&
+                         is_before(status.st_ctim, trace->settled_before);
+    trace->folders.append(below, 0, below.empty() ? 0 : below.size() - 1);
+    trace->folders += '\0';
+    trace->stamps.push_back(stamp_of(status));
+  }
 };
 
 }  // namespace
@@ -142,8 +164,15 @@ bool has_entry(const std::vector<Entry>& entries, const std::string& name) {
   return found != entries.end() && found->name == name;
 }
 
-std::string list_files(const std::string& path, std::vector<Error>& problems) {
-  Walk walk{path, {}, {}, problems};
+FolderStamp stamp_of(const struct stat& status) {
+  const auto nanoseconds = [](const timespec& time) {
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+  };
+  return {status.st_ino, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+}
+
+std::string list_files(const std::string& path, std::vector<Error>& problems, FolderTrace* trace) {
+  Walk walk{path, {}, {}, problems, trace};
   walk.enter(AT_FDCWD, path.c_str(), 0);
   return std::move(walk.files);
 }

@@ -7,6 +7,9 @@ import subprocess
 import numpy as np
 import pytest
 
+# Tests leave nothing in the cache of whoever runs them; those of the cache name one of their own.
+os.environ.setdefault("AIT_CACHE", "0")
+
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("AIT_BIN", REPOSITORY / "build" / "bin" / "ait")).resolve()
 
