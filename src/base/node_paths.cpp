@@ -66,6 +66,8 @@ std::string asked(const std::string& socket_path, const std::string& question) {
 
 void use_node_paths(std::vector<std::string> nodes) { nodes_in_use() = std::move(nodes); }
 
+bool has_node_paths() { return !nodes_in_use().empty(); }
+
 std::optional<NodeFile> node_file(const std::string& path) {
   if (nodes_in_use().empty()) return std::nullopt;
   char target[PATH_MAX];

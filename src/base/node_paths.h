@@ -38,6 +38,9 @@ std::optional<NodeFile> node_file(const std::string& path);
 // Its target.
 std::string link_text(const NodeFile& file);
 
+// Without any node every path is as it is.
+bool has_node_paths();
+
 // Where to open the file; a path that is of no node as it is. kNotFound, kUnreadable where it cannot be had.
 Result<std::string> local_path(const std::string& path);
 

@@ -45,15 +45,20 @@ Descriptor::~Descriptor() {
 Result<RegularFile> open_regular(const std::string& path, std::string_view expected) {
   // O_NONBLOCK: a fifo given by mistake must not hang the program before fstat can tell what it is.
   // O_NOCTTY: a terminal does not become that of the program.
-  const auto where = local_path(path);
-  if (!where) return fail(where.error());
-  Descriptor file(::open(where->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const char* where = path.c_str();
+  Result<std::string> local;
+  if (has_node_paths()) {
+    local = local_path(path);
+    if (!local) return fail(local.error());
+    where = local->c_str();
+  }
+  Descriptor file(::open(where, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status{};
   if (file.get() < 0) {
     const int why = errno;
     if (why == ENOENT || why == ENOTDIR)
       return fail(Error(ErrorCode::kNotFound, path) << "no such file; check the path");
-    if (::stat(where->c_str(), &status) == 0 && S_ISSOCK(status.st_mode))
+    if (::stat(where, &status) == 0 && S_ISSOCK(status.st_mode))
       return fail(not_a_file(path, status.st_mode, expected));  // none can be opened
     return fail(Error(ErrorCode::kUnreadable, path)
                 << "cannot be opened for reading: " << system_message(why));

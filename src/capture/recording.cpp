@@ -69,8 +69,9 @@ TensorRecord Recording::record(size_t rank, size_t round, uint32_t slot) const {
   const Slot& from = slots[slot];
   const Operation& operation = operations[from.operation];
   TensorRecord out;
-  out.path = ranks[rank].path + "/";
-  if (file_names.empty() && !rounds[round].empty()) out.path += rounds[round] + "/";
+  out.path.reserve(ranks[rank].path.size() + rounds[round].size() + from.file.size() + 2);
+  (out.path = ranks[rank].path) += '/';
+  if (file_names.empty() && !rounds[round].empty()) (out.path += rounds[round]) += '/';
   out.path += from.file;
   out.rank = ranks[rank].device;
   out.round = rounds[round];

@@ -42,11 +42,14 @@ using Emit = std::function<void(Row&& row, uint64_t bytes, size_t pair)>;
 
 // One pair between opening and its rows.
 struct Item {
+  using Measured = std::pair<Row, uint64_t>;
   size_t number = 0;
-  match::Pair pair;
+  match::Pair pair;  // what its only row says was moved there
   OpenSide golden;
   OpenSide actual;
-  std::vector<std::pair<Row, uint64_t>> rows;
+  // Nearly all pairs have one row: it needs no memory of its own, for which threads would wait for each other.
+  std::optional<Measured> row;
+  std::vector<Measured> more_rows;
   bool opened = false;
   bool stopped = false;
 };
@@ -69,11 +72,11 @@ Result<Content> load(const SharedFile& file, const TensorRecord& record, const s
   const formats::IndexedFile& opened = **file;
   if (opened.file->size() == 1 && (name.empty() || opened.file->name(0) == name))
     return load(*opened.file, 0);
-  const auto found = opened.index_of.find(name);
-  if (found == opened.index_of.end())
+  const auto found = opened.find(name);
+  if (!found)
     return fail(Error(ErrorCode::kNotFound, record.path)
                 << "holds no tensor named " << printable(name));
-  return load(*opened.file, found->second);
+  return load(*opened.file, *found);
 }
 
 uint64_t size_of(const Result<Content>& content) {
@@ -131,22 +134,25 @@ Result<Content> load_side(const match::Side& side, const OpenSide& files) {
   return Content(std::move(*tensor));
 }
 
-void describe(Row& row, const match::Pair& pair) {
-  row.token = pair.token;
-  row.phase = pair.phase;
-  row.subject = pair.subject;
-  row.origin = pair.origin;
+// Takes the texts of a pair that is not needed any more.
+void describe(Row& row, match::Pair&& pair) {
   if (pair.complete()) {
     row.certainty = pair.certainty;
-    row.certainty_reason = pair.why;
+    row.certainty_reason = std::move(pair.why);
   }
-  const auto from = [](Side& side, const match::Side& paired) {
-    side.records = paired.records;
+  row.token = std::move(pair.token);
+  row.phase = pair.phase;
+  row.subject = std::move(pair.subject);
+  row.origin = std::move(pair.origin);
+  const auto from = [](Side& side, match::Side& paired) {
+    side.records = std::move(paired.records);
     side.transform = paired.transform;
   };
   from(row.golden, pair.golden);
   from(row.actual, pair.actual);
 }
+
+void describe(Row& row, const match::Pair& pair) { describe(row, match::Pair(pair)); }
 
 class Run {
  public:
@@ -243,14 +249,14 @@ class Run {
     const match::Pair& pair = at.pair;
     if (!pair.unread && !at.opened) open_files(at);
     if (pair.unread) {
-      at.rows.emplace_back(unread_row(pair), 0);
+      at.row.emplace(unread_row(pair), 0);
     } else if (is_whole_file(pair.golden) && is_whole_file(pair.actual) &&
                (holds_several(at.golden) || holds_several(at.actual))) {
       for (const auto& [name, sides] : names_of(at)) measure_named(name, sides, at);
     } else {
       measure_whole(at);
     }
-    if (!at.rows.empty() && at.rows.front().second > kSmallPairBytes)
+    if (at.row && at.row->second > kSmallPairBytes)
       small_in_a_row_ = 0;
     else
       ++small_in_a_row_;
@@ -300,11 +306,15 @@ class Run {
     };
     name_member(row.golden, sides.golden);
     name_member(row.actual, sides.actual);
-    at.rows.emplace_back(std::move(row), size_of(golden) + size_of(actual));
+    const uint64_t bytes = size_of(golden) + size_of(actual);
+    if (at.row)
+      at.more_rows.emplace_back(std::move(row), bytes);
+    else
+      at.row.emplace(std::move(row), bytes);
   }
 
   void measure_whole(Item& at) const {
-    const match::Pair& pair = at.pair;
+    match::Pair& pair = at.pair;
     auto golden =
         pair.golden.present() ? load_side(pair.golden, at.golden) : lone(pair, "golden-path");
     auto actual = pair.actual.present() ? load_side(pair.actual, at.actual) : lone(pair, "my-path");
@@ -316,15 +326,18 @@ class Run {
     const std::vector<bool>* padding = rows_are_as_recorded(pair) ? pair.padding.get() : nullptr;
     std::optional<Tensor> whole_golden, whole_actual;
     if (golden && actual && golden->tensor && actual->tensor) {
-      whole_golden = golden->tensor;
-      whole_actual = actual->tensor;
+      // Most tensors fit as they are, and need no copies.
+      const bool may_be_fitted = (pair.golden.rows != nullptr && pair.actual.rows != nullptr) ||
+                                 golden->tensor->elements() != actual->tensor->elements();
+      if (may_be_fitted) whole_golden = golden->tensor;
+      if (may_be_fitted) whole_actual = actual->tensor;
       note = fit(*golden->tensor, *actual->tensor, pair.fit, pair.golden.rows.get(),
                  pair.actual.rows.get());
       if (!note.empty()) padding = nullptr;  // rows were chosen or repeated
       if (golden_is_short || actual_is_short) note = reasons::kExtremes;
       if (pair.actual.dequantise) note = "my data is de-quantised.";
-      golden = Content(std::move(*golden->tensor));
-      actual = Content(std::move(*actual->tensor));
+      if (may_be_fitted) golden = Content(std::move(*golden->tensor));
+      if (may_be_fitted) actual = Content(std::move(*actual->tensor));
     }
     Row row = measure(golden, actual, options_, padding);
     if (whole_golden && whole_actual) {
@@ -334,9 +347,9 @@ class Run {
       if (row.comparison) row.comparison->golden = *row.golden.statistics;
       if (row.comparison) row.comparison->actual = *row.actual.statistics;
     }
-    describe(row, pair);
     if (!note.empty()) row.reason = note + (row.reason.empty() ? "" : " ") + row.reason;
-    at.rows.emplace_back(std::move(row), size_of(golden) + size_of(actual));
+    describe(row, std::move(pair));
+    at.row.emplace(std::move(row), size_of(golden) + size_of(actual));
   }
 
   // A side that was repeated to be compared is shown as its file is.
@@ -356,7 +369,8 @@ class Run {
   bool finish(Item& at, const Emit& emit) {
     cut_short_ |= at.stopped;
     if (cut_short_) return false;
-    for (auto& [row, bytes] : at.rows) emit(std::move(row), bytes, at.number);
+    if (at.row) emit(std::move(at.row->first), at.row->second, at.number);
+    for (auto& [row, bytes] : at.more_rows) emit(std::move(row), bytes, at.number);
     return true;
   }
 

@@ -62,6 +62,8 @@ bool parse_number(std::string_view text, T& value) {
 template <typename T>
 bool parse_list(std::string_view text, std::vector<T>& values) {
   if (text.empty()) return true;
+  const auto commas = static_cast<size_t>(std::ranges::count(text, ','));
+  values.reserve(std::min(commas + 1, kMaxRank));
   while (values.size() < kMaxRank) {
     const size_t comma = text.find(',');
     if (!parse_number(text.substr(0, comma), values.emplace_back())) return false;
@@ -365,12 +367,13 @@ Result<Tensor> make_tensor(const Record& record, Notes& notes) {
   if (header.format != kFormatNd)
     notes.add("the data is in format ", std::to_string(header.format), " (",
               format_name(header.format), ") and is not converted to nd");
-  Record source = record;
+  std::optional<Record> linked;
   if (!header.link.empty() && !header.object) {
     auto target = follow_link(record);
     if (!target) return fail(target.error());
-    source = std::move(*target);
+    linked = std::move(*target);
   }
+  const Record& source = linked ? *linked : record;
   Shape shape = header.dims;
   if (*dtype == DType::kInt4Packed) {
     // Writers disagree on whether dims count values or bytes, so only the length says how much
@@ -411,13 +414,12 @@ bool sniff(Bytes bytes) {
 }
 
 Result<std::unique_ptr<TensorFile>> open(std::shared_ptr<const MappedFile> file) {
-  const std::string path = file->path();
   auto header = parse_header(file->bytes());
-  if (!header) return fail(header.error().set_path(path));
+  if (!header) return fail(header.error().set_path(file->path()));
   Notes notes;
   auto description = describe(*header);
-  auto tensor = make_tensor({std::move(file), std::move(*header)}, notes);
-  if (!tensor && tensor.error().path().empty()) tensor.error().set_path(path);
+  auto tensor = make_tensor({file, std::move(*header)}, notes);
+  if (!tensor && tensor.error().path().empty()) tensor.error().set_path(file->path());
   // Remarks on a tensor that cannot be read would only bury the reason.
   std::string note = tensor ? notes.take() : std::string();
   return std::make_unique<SingleTensor>("atb", std::move(tensor), std::move(note),

@@ -10,11 +10,18 @@ size_t tensors_of(const SharedFile& file) { return *file ? (*file)->file->size()
 
 }  // namespace
 
+std::optional<size_t> IndexedFile::find(const std::string& name) const {
+  if (file->size() == 1) return file->name(0) == name ? std::optional<size_t>(0) : std::nullopt;
+  const auto found = index_of.find(name);
+  return found != index_of.end() ? std::optional(found->second) : std::nullopt;
+}
+
 SharedFile open_indexed(const std::string& path) {
   auto opened = open_tensor_file(path);
   if (!opened) return std::make_shared<const Result<IndexedFile>>(fail(opened.error()));
   IndexedFile file{std::move(*opened), {}};
-  for (size_t i = 0; i < file.file->size(); ++i) file.index_of.emplace(file.file->name(i), i);
+  if (const size_t count = file.file->size(); count > 1)
+    for (size_t i = 0; i < count; ++i) file.index_of.emplace(file.file->name(i), i);
   return std::make_shared<const Result<IndexedFile>>(std::move(file));
 }
 

@@ -3,12 +3,13 @@
 //   FileCache files(256);
 //   const SharedFile file = files.get(path);
 //   if (!*file) return fail(file->error());
-//   const auto found = (*file)->index_of.find("layers.0.weight");
+//   const auto found = (*file)->find("layers.0.weight");
 #pragma once
 
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -21,7 +22,10 @@ namespace ait::formats {
 // A file and where each of its tensors is.
 struct IndexedFile {
   std::unique_ptr<TensorFile> file;
-  std::unordered_map<std::string, size_t> index_of;
+  std::unordered_map<std::string, size_t> index_of;  // of several; one needs none
+
+  // Nothing where no tensor is called so.
+  std::optional<size_t> find(const std::string& name) const;
 };
 
 using SharedFile = std::shared_ptr<const Result<IndexedFile>>;

@@ -262,7 +262,6 @@ void Locator::judge_error(size_t i, const Expected& expected) {
   Judgement& judgement = row.judgement.emplace();
   judgement.error = value.errors[measure];
   judgement.expected = expected.errors[measure];
-  judgement.reason = error_text(row, value, expected, measure);
 
   uint32_t from = infection_of(i);
   // What a layer puts out and nobody takes, such as the weights of attention, harms nothing.
@@ -273,6 +272,7 @@ void Locator::judge_error(size_t i, const Expected& expected) {
     const uint32_t before = std::exchange(from, earlier_finding(i, excess));
     if (from == kNoFinding) {
       judgement.verdict = Verdict::kFault;
+      judgement.reason = error_text(row, value, expected, measure);
       Finding finding = finding_at(i, expected, measure);
       if (before != kNoFinding) finding.after = before;
       found_[i] = add_finding(std::move(finding));
@@ -286,6 +286,7 @@ void Locator::judge_error(size_t i, const Expected& expected) {
     return follow(i, from);
   }
   judgement.verdict = excess > kSuspicious ? Verdict::kSuspicious : Verdict::kNoise;
+  judgement.reason = error_text(row, value, expected, measure);
   if (judgement.verdict == Verdict::kSuspicious && suspicions_.size() < kMostSuspicions)
     suspicions_.push_back(finding_at(i, expected, measure));
 }

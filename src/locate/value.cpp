@@ -6,6 +6,8 @@
 #include <cctype>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
+#include <string_view>
 
 #include "compare/non_finite.h"
 
@@ -17,12 +19,22 @@ bool is_digits(std::string_view text) {
                                       [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
+// With memory for all of it from the beginning: there are millions of rows.
+std::string joined(std::initializer_list<std::string_view> parts) {
+  size_t bytes = 0;
+  for (const std::string_view part : parts) bytes += part.size();
+  std::string out;
+  out.reserve(bytes + 8);
+  for (const std::string_view part : parts) out += part;
+  return out;
+}
+
 // Of an acceleration library only the number of the layer itself differs between layers:
 // "3_Layer/1_Linear" is "#_Layer/1_Linear".
 std::string without_first_number(const std::string& name) {
   const size_t end = name.find('_');
   return end != std::string::npos && is_digits(std::string_view(name).substr(0, end))
-             ? "#" + name.substr(end)
+             ? joined({"#", std::string_view(name).substr(end)})
              : name;
 }
 
@@ -177,17 +189,16 @@ std::string role_text(const match::Subject& subject) {
   const std::string name = subject.name.find('/') != std::string::npos
                                ? without_first_number(subject.name)
                                : without_numbers(without_first_number(subject.name));
-  return name + "/" + subject.tensor + "@" + subject.rank;
+  return joined({name, "/", subject.tensor, "@", subject.rank});
 }
 
 Value value_of(const compare::Row& row, size_t place) {
   Value value;
   const match::Subject& subject = row.subject;
-  value.id = hash_of(subject.name + "/" + subject.tensor + "/" + subject.member + "@" +
-                     subject.rank + ":" + std::to_string(subject.first_column.value_or(0)));
-  const std::string role = role_text(subject);
-  if (!role.empty())
-    value.role = hash_of(role + ":" + std::to_string(subject.first_column.value_or(0)));
+  const std::string column = ":" + std::to_string(subject.first_column.value_or(0));
+  value.id = hash_of(
+      joined({subject.name, "/", subject.tensor, "/", subject.member, "@", subject.rank, column}));
+  if (std::string role = role_text(subject); !role.empty()) value.role = hash_of(role += column);
   // What comes from nothing that was recorded may come from anywhere, but for words and positions.
   value.has_origin = row.origin.is_known && (!row.origin.sources.empty() ||
                                              row.origin.kind == capture::OpKind::kEmbedding);

@@ -96,9 +96,9 @@ std::optional<FoundTensor> find_tensor(const capture::TensorRecord& record) {
   if (record.member.empty())  // the only one of a file needs no name
     return (*open)->file->size() == 1 ? std::optional(FoundTensor{std::move(open), 0})
                                       : std::nullopt;
-  const auto found = (*open)->index_of.find(record.member);
-  if (found == (*open)->index_of.end()) return std::nullopt;
-  return FoundTensor{std::move(open), found->second};
+  const auto found = (*open)->find(record.member);
+  if (!found) return std::nullopt;
+  return FoundTensor{std::move(open), *found};
 }
 
 // Of a tensor whose data were not kept.

@@ -1,5 +1,7 @@
 #include "report/cell.h"
 
+#include <utility>
+
 #include "report/number.h"
 
 namespace ait::report {
@@ -38,5 +40,10 @@ struct Text {
 }  // namespace
 
 std::string cell_text(const Cell& cell, NumberStyle style) { return std::visit(Text{style}, cell); }
+
+std::string cell_text(Cell&& cell, NumberStyle style) {
+  if (auto* text = std::get_if<std::string>(&cell)) return std::move(*text);
+  return std::visit(Text{style}, cell);
+}
 
 }  // namespace ait::report

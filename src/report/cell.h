@@ -31,5 +31,6 @@ enum class NumberStyle : uint8_t { kShort, kTenDecimals, kFourteenDecimals, kSix
 
 // As csv and tables show it: "" for nothing, True and False, "[1, 13, 4096]" for a shape.
 std::string cell_text(const Cell& cell, NumberStyle style = NumberStyle::kShort);
+std::string cell_text(Cell&& cell, NumberStyle style = NumberStyle::kShort);
 
 }  // namespace ait::report

@@ -48,19 +48,31 @@ uint8_t asks_for(std::string_view text) {
   return all;
 }
 
+void append_cell(std::string& out, std::string_view text) {
+  const uint8_t asked = asks_for(text);
+  std::string safe;
+  if ((asked & kCare) != 0) text = safe = safe_text(text);
+  const bool is_formula = looks_like_formula(text);
+  if ((asked & kQuotes) == 0 || (asks_for(text) & kQuotes) == 0) {
+    if (is_formula) out += '\'';
+    out += text;
+    return;
+  }
+  out += '"';
+  if (is_formula) out += '\'';
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+}
+
 }  // namespace
 
 std::string csv_cell(std::string_view text) {
-  const uint8_t asked = asks_for(text);
-  std::string cell = (asked & kCare) != 0 ? safe_text(text) : std::string(text);
-  if (looks_like_formula(cell)) cell.insert(0, 1, '\'');
-  if ((asked & kQuotes) == 0 || (asks_for(cell) & kQuotes) == 0) return cell;
-  std::string quoted = "\"";
-  for (const char c : cell) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
+  std::string out;
+  append_cell(out, text);
+  return out;
 }
 
 Result<CsvWriter> CsvWriter::create(const std::string& folder, const std::string& name,
@@ -73,12 +85,12 @@ Result<CsvWriter> CsvWriter::create(const std::string& folder, const std::string
 }
 
 Result<void> CsvWriter::append(std::span<const std::string> cells) {
-  std::string line;
+  line_.clear();
   for (size_t i = 0; i < cells.size(); ++i) {
-    if (i > 0) line += ',';
-    line += csv_cell(cells[i]);
+    if (i > 0) line_ += ',';
+    append_cell(line_, cells[i]);
   }
-  return file_.write(line += '\n');
+  return file_.write(line_ += '\n');
 }
 
 }  // namespace ait::report

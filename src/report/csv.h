@@ -28,6 +28,7 @@ class CsvWriter {
   explicit CsvWriter(OutputFile file) : file_(std::move(file)) {}
 
   OutputFile file_;
+  std::string line_;  // its memory serves every line
 };
 
 // One cell as it stands in the file, without anything that a terminal obeys (utf8.h). Text that a

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 namespace ait::report {
 namespace {
@@ -24,30 +25,34 @@ std::string python_text(Float value) {
                                   std::chars_format::scientific)
                         .ptr;
   *end = '\0';  // for atoi
-  std::string_view text(buffer.data(), static_cast<size_t>(end - buffer.data()));
+  // "-1.25e-07": the digits are brought together, which leaves all that is needed in one place.
+  char* first = buffer.data();
   std::string out;
-  if (text.front() == '-') {
-    out = "-";
-    text.remove_prefix(1);
+  if (*first == '-') {
+    out += '-';
+    ++first;
   }
-  const size_t e = text.find('e');
-  std::string digits(1, text[0]);
-  if (e > 2) digits += text.substr(2, e - 2);
-  const int exponent = std::atoi(text.data() + e + 1);
+  const size_t e = std::string_view(first, static_cast<size_t>(end - first)).find('e');
+  const int exponent = std::atoi(first + e + 1);
+  const size_t count = e > 2 ? e - 1 : 1;
+  if (count > 1) std::swap(first[0], first[1]);
+  const std::string_view digits(count > 1 ? first + 1 : first, count);
 
   if (exponent < kSmallestFixedExponent || exponent >= kFirstLargeExponent) {
     out += digits[0];
-    if (digits.size() > 1) out += "." + digits.substr(1);
-    const std::string magnitude = std::to_string(std::abs(exponent));
+    if (count > 1) (out += '.') += digits.substr(1);
     out += exponent < 0 ? "e-" : "e+";
-    if (magnitude.size() < 2) out += '0';
-    return out + magnitude;
+    const int magnitude = std::abs(exponent);
+    if (magnitude < 10) out += '0';
+    return out += std::to_string(magnitude);
   }
-  if (exponent < 0)
-    return out + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  if (exponent < 0) {
+    out += "0.";
+    return out.append(static_cast<size_t>(-exponent - 1), '0') += digits;
+  }
   const size_t whole = static_cast<size_t>(exponent) + 1;
-  if (digits.size() <= whole) return out + digits + std::string(whole - digits.size(), '0') + ".0";
-  return out + digits.substr(0, whole) + "." + digits.substr(whole);
+  if (count <= whole) return (out += digits).append(whole - count, '0') += ".0";
+  return ((out += digits.substr(0, whole)) += '.') += digits.substr(whole);
 }
 
 }  // namespace
@@ -71,8 +76,12 @@ std::string ten_decimals_text(double value) {
   if (!std::isfinite(value)) return python_text(value);
   // Longest double in %.10f: 309 digits, point, 10 decimals, sign.
   std::array<char, 352> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%.10f", value);
-  return python_text(std::strtod(buffer.data(), nullptr));
+  const char* const end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                        std::chars_format::fixed, 10)
+                              .ptr;
+  double rounded = value;
+  std::from_chars(buffer.data(), end, rounded);
+  return python_text(rounded);
 }
 
 std::string fixed_decimals_text(double value, int decimals) {
