@@ -14,6 +14,7 @@ import pickle
 import struct
 import sys
 import zipfile
+import zlib
 
 import numpy as np
 import safetensors.torch
@@ -545,6 +546,30 @@ def part_seeds():
     yield "runs", plans.part(several, 3, note=plans.part_facts(runs=((0, 3), (2, 0))))
 
 
+def folder_index_seeds():
+    def text(value):
+        return struct.pack("<I", len(value)) + value
+
+    def index(shapes, rounds):
+        rest = text(b"/dump/0_77") + struct.pack("<QQ", 1, 2)
+        rest += struct.pack("<I", len(shapes))
+        for folders, files in shapes:
+            rest += struct.pack("<I", len(folders))
+            rest += text(b"".join(f + b"\0" for f in folders)) + text(b"".join(f + b"\0" for f in files))
+        rest += struct.pack("<I", len(rounds))
+        for name, units in rounds:
+            rest += text(name) + struct.pack("<I", len(units))
+            for unit in units:
+                rest += struct.pack("<I", unit) + struct.pack("<QQQ", 3, 4, 5) * len(shapes[unit][0])
+        return b"ait tree" + struct.pack("<II", 1, zlib.crc32(rest)) + rest
+
+    word = ([b"0_Word", b"0_Word/after"], [b"after/outtensor0.bin"])
+    layer = ([b"1_Layer", b"1_Layer/0_Linear"], [b"0_Linear/op_param.json", b"x.bin"])
+    yield "empty", index([], [])
+    yield "one", index([word], [(b"0", [0])])
+    yield "rounds", index([word, layer, ([b"1_Layer"], [])], [(b"0", [0, 1]), (b"1", [0, 2]), (b"10", [])])
+
+
 SEEDS = {
     "fuzz_npy": npy_seeds(),
     "fuzz_npz": npz_seeds(),
@@ -562,6 +587,7 @@ SEEDS = {
     "fuzz_atb_statistics": atb_statistics_seeds(),
     "fuzz_msprobe_json": msprobe_json_seeds(),
     "fuzz_ge_text": ge_text_seeds(),
+    "fuzz_folder_index": folder_index_seeds(),
     "fuzz_rows": rows_seeds(),
     "fuzz_plan": plan_seeds(),
     "fuzz_part": part_seeds(),

@@ -31,6 +31,7 @@
 #include "formats/torch_zip.h"
 #include "fuzz/capture_fuzzer.h"
 #include "fuzz/dump_fuzzer.h"
+#include "fuzz/folder_index_fuzzer.h"
 #include "fuzz/launch_fuzzer.h"
 #include "fuzz/match_fuzzer.h"
 #include "fuzz/opcheck_fuzzer.h"
@@ -238,6 +239,7 @@ const std::map<std::string, fuzz::Opener> kFuzzedReaders = {
 // The targets that take anything else than a tensor file.
 const std::map<std::string, int (*)(const uint8_t* data, size_t size)> kOtherTargets = {
     {"fuzz_dump_tree", fuzz::read_as_dump_tree},
+    {"fuzz_folder_index", fuzz::read_as_folder_index},
     {"fuzz_ge_text", fuzz::read_as_ge_text},
     {"fuzz_golden", fuzz::read_as_golden},
     {"fuzz_index", fuzz::read_as_index},
