@@ -24,7 +24,7 @@ constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
 constexpr std::string_view kTemporary = ".tmp";
 // What a process that was killed left behind.
-constexpr time_t kStaleSeconds = 24 * 60 * 60;
+constexpr time_t kStaleSeconds = 86400;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
