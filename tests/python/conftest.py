@@ -34,6 +34,13 @@ if HAS_TORCH:
     import torch
     from tensor_bytes import bytes_of
 
+if importlib.util.find_spec("hypothesis") is not None:
+    from hypothesis import HealthCheck, settings
+
+    # How long it takes to draw an input, the first one above all, says something about the machine and nothing about ait.
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any machine")
+
 
 def pytest_report_header():
     return f"no torch here: {len(collect_ignore)} files are left out" if collect_ignore else None
