@@ -288,14 +288,16 @@ def test_the_summary_names_the_row_that_is_farthest_apart(runs):
     out = runs.folder / "named"
     process = runs.ait("llm", "compare", "-gp", runs.torch(1), "-mp", runs.torch(1, SCALE), "-o", out)
     (line,) = [line for line in process.stdout.splitlines() if "compared by statistics alone" in line]
-    assert f"token 0, {SCALED}/output: relative_euclidean_distance is at least 0.49999" in line
+    # Which token's is larger is decided by the last bits, which differ between processors.
+    assert re.search(rf"token \d, {re.escape(SCALED)}/output: relative_euclidean_distance is at least 0\.(49999|5)", line)
     assert "0 could not be compared" in process.stdout
 
 
 def test_the_farthest_row_and_the_jump_are_found_without_data(runs):
-    document, _ = runs.compare(runs.torch(1), runs.torch(1, SCALE))
+    document, rows = runs.compare(runs.torch(1), runs.torch(1, SCALE))
     farthest = document["summary"]["farthest"]
-    assert (farthest["token_id"], farthest["data_id"]) == ("0", f"{SCALED}/output")
+    assert farthest["data_id"] == f"{SCALED}/output"
+    assert farthest["distance_at_least"] == max(row["at_least"] for row in rows.values())
     assert farthest["distance_at_least"] == pytest.approx(SCALE - 1, rel=1e-5)
     assert document["jump"] == f"{SCALED}/output"
     out = runs.folder / "jumps"
