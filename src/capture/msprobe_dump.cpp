@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -30,6 +31,8 @@ constexpr std::string_view kDataFolder = "dump_tensor_data";
 constexpr size_t kMaxConstructBytes = size_t{3} << 30;
 // Modules nest a few dozen levels; a circle ends here.
 constexpr size_t kMaxAncestors = 1000;
+// Each part of a name is a module of its own, so that a long one costs the square of its length.
+constexpr size_t kMaxKeyBytes = 1024;
 
 // The trees that operations stand in.
 constexpr std::string_view kForwardRoot = "root";
@@ -97,8 +100,11 @@ bool is_rank_folder(const std::string& path) {
   return mapped && formats::msprobe_json::sniff((*mapped)->bytes());
 }
 
-bool is_rank_name(const std::string& name) {
-  return number_after(name, "rank") || number_after(name, "proc");
+bool is_proc_name(std::string_view name) { return number_after(name, "proc").has_value(); }
+
+// Older versions call the only one "rank".
+bool is_rank_name(std::string_view name) {
+  return name == "rank" || number_after(name, "rank") || is_proc_name(name);
 }
 
 void add_ranks_of_step(const std::string& path, const std::string& below, uint32_t step,
@@ -106,7 +112,7 @@ void add_ranks_of_step(const std::string& path, const std::string& below, uint32
   const auto entries = list_folder(path);
   if (!entries) return;
   for (const Entry& entry : *entries)
-    if (entry.is_folder && is_rank_name(entry.name) && is_rank_folder(path + "/" + entry.name))
+    if (entry.is_folder && is_rank_name(entry.name))
       out.push_back({below + entry.name, step, entry.name});
 }
 
@@ -127,13 +133,24 @@ std::vector<RankFolder> find_folders(const std::string& path) {
       add_ranks_of_step(path + "/" + entry.name, entry.name + "/", *step, out);
   if (out.empty())
     add_ranks_of_step(path, "", number_after(normal.filename().native(), "step").value_or(0), out);
+  // Where one is msprobe's, the others are, too, even if their dump.json was never written.
+  if (std::none_of(out.begin(), out.end(), [&](const RankFolder& folder) {
+        return is_rank_folder(path + "/" + folder.below);
+      }))
+    return {};
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
     return a.step != b.step ? a.step < b.step : natural_less(a.name, b.name);
   });
   return out;
 }
 
-// construct.json: which call was made in which, in the order in which they began.
+bool is_module(std::string_view call) {
+  const auto parsed = parse_msprobe_call(call);
+  return parsed && parsed->kind == MsprobeCall::Kind::kModule;
+}
+
+// construct.json: which call was made in which. A function may stand before the module that called
+// it.
 class Construct {
  public:
   // Without the file nothing is known: every call stands alone, in the order of dump.json.
@@ -160,7 +177,7 @@ class Construct {
   uint32_t add(std::string_view call) {
     const auto [found, is_new] =
         index_of_.try_emplace(std::string(call), static_cast<uint32_t>(calls_.size()));
-    if (is_new) calls_.push_back({std::string(call), kNone});
+    if (is_new) calls_.push_back({std::string(call), kNone, is_module(call)});
     return found->second;
   }
   std::optional<uint32_t> find(const std::string& call) const {
@@ -170,18 +187,31 @@ class Construct {
   size_t size() const { return calls_.size(); }
   const std::string& call(uint32_t index) const { return calls_[index].name; }
 
-  // The nearest call around it that fits; kNone for none.
-  template <typename Fits>
-  uint32_t around(uint32_t index, Fits fits) const {
+  // The nearest call of a module around it, and the outermost; kNone for none.
+  uint32_t around(uint32_t index) const {
     uint32_t found = kNone;
+    each_around(index, [&](uint32_t module) {
+      found = module;
+      return false;
+    });
+    return found;
+  }
+  uint32_t outermost_around(uint32_t index) const {
+    uint32_t found = kNone;
+    each_around(index, [&](uint32_t module) {
+      found = module;
+      return true;
+    });
+    return found;
+  }
+
+  // Calls visit(module) for each call of a module around it, from the inside out, while it says so.
+  template <typename Visit>
+  void each_around(uint32_t index, Visit visit) const {
     for (size_t i = 0; i < kMaxAncestors; ++i) {
       index = calls_[index].parent;
-      if (index == kNone) break;
-      if (!fits(calls_[index].name)) continue;
-      found = index;
-      break;
+      if (index == kNone || (calls_[index].is_module && !visit(index))) return;
     }
-    return found;
   }
 
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -190,16 +220,29 @@ class Construct {
   struct Call {
     std::string name;
     uint32_t parent;
+    bool is_module;
   };
+
+  // "Module.a.A.forward.0"; of Megatron ["Module.a.A.forward.0", 1], with the number of its batch.
+  static std::string_view parent_of(simdjson::ondemand::value value) {
+    std::string_view parent;
+    simdjson::ondemand::array with_batch;
+    if (value.get_string().get(parent) == simdjson::SUCCESS) return parent;
+    if (value.get_array().get(with_batch) != simdjson::SUCCESS) return {};
+    for (auto first : with_batch)
+      return first.get_string().get(parent) == simdjson::SUCCESS ? parent : std::string_view();
+    return {};
+  }
 
   simdjson::error_code take(simdjson::ondemand::object calls) {
     std::vector<std::pair<uint32_t, std::string>> parents;
     for (auto entry : calls) {
       std::string_view name;
-      std::string_view parent;
+      simdjson::ondemand::value value;
       if (const auto bad = entry.unescaped_key().get(name)) return bad;
       const uint32_t index = add(name);
-      if (entry.value().get_string().get(parent) == simdjson::SUCCESS && !parent.empty())
+      if (const auto bad = entry.value().get(value)) return bad;
+      if (const std::string_view parent = parent_of(value); !parent.empty())
         parents.emplace_back(index, std::string(parent));
     }
     for (const auto& [index, parent] : parents) calls_[index].parent = add(parent);
@@ -216,99 +259,145 @@ struct Found {
   NamedRun::Tensor tensor;
 };
 
-bool is_module(const std::string& call) {
-  const auto parsed = parse_msprobe_call(call);
-  return parsed && parsed->kind == MsprobeCall::Kind::kModule;
-}
-
 // Which round every call of a folder belongs to, and what it is called there.
 class Calls {
  public:
   struct Named {
     std::string operation;  // empty: not used
     uint32_t round = 0;
+    bool is_done = false;
   };
 
-  Calls(const Construct& construct, NamedRun& run) {
+  Calls(const Construct& construct, NamedRun& run) : construct_(construct), run_(run) {
+    using Pass = MsprobeCall::Pass;
     named_.resize(construct.size());
-    for (uint32_t i = 0; i < construct.size() && !has_modules_; ++i)
-      has_modules_ = is_module(construct.call(i));
-    std::map<std::pair<std::string, uint32_t>, uint32_t> seen;  // how often a name was in a round
-    uint32_t latest = 0;
-    // Backward calls take the round of their forward call, which may stand behind them where
-    // construct.json is missing.
-    for (const bool forward : {true, false})
-      for (uint32_t i = 0; i < construct.size(); ++i) {
-        const auto call = parse_msprobe_call(construct.call(i));
-        if (!call || (call->pass == MsprobeCall::Pass::kForward) != forward) continue;
-        named_[i].round = round_of(construct, i, *call, latest);
-        if (forward && call->kind == MsprobeCall::Kind::kModule) latest = named_[i].round;
-        rounds_ = std::max(rounds_, named_[i].round + 1);
-        name(construct, i, *call, seen, run);
-      }
+    for (uint32_t i = 0; i < construct.size(); ++i)
+      if (const auto call = parse_msprobe_call(construct.call(i));
+          call && call->kind == MsprobeCall::Kind::kModule)
+        modules_.insert(module_operation(*call));
+    // Backward calls take the round of their forward call, gradients that of a backward call.
+    for (const Pass pass : {Pass::kForward, Pass::kBackward, Pass::kGradients})
+      for (uint32_t i = 0; i < construct.size(); ++i) take(i, pass);
   }
 
   const Named& operator[](uint32_t index) const { return named_[index]; }
-  uint32_t rounds() const { return rounds_; }
 
  private:
-  uint32_t round_of(const Construct& construct, uint32_t index, const MsprobeCall& call,
-                    uint32_t latest) const {
-    if (call.pass != MsprobeCall::Pass::kForward) {
-      const std::string forward = forward_of(construct.call(index), call);
-      if (const auto found = construct.find(forward)) return named_[*found].round;
-      return call.pass == MsprobeCall::Pass::kGradients ? call.number : 0;
+  // What is around a call gets its name first.
+  void take(uint32_t index, MsprobeCall::Pass pass) {
+    std::vector<uint32_t> inside_out = {index};
+    construct_.each_around(index, [&](uint32_t module) {
+      if (named_[module].is_done) return false;
+      inside_out.push_back(module);
+      return true;
+    });
+    for (auto each = inside_out.rbegin(); each != inside_out.rend(); ++each) {
+      const auto call = parse_msprobe_call(construct_.call(*each));
+      if (!call || call->pass != pass || named_[*each].is_done) continue;
+      named_[*each].is_done = true;
+      named_[*each].round = round_of(*each, *call);
+      if (pass == MsprobeCall::Pass::kForward && call->kind == MsprobeCall::Kind::kModule)
+        latest_ = named_[*each].round;
+      name(*each, *call);
     }
-    // The outermost module: walk up until there is none further out.
-    uint32_t outermost = call.kind == MsprobeCall::Kind::kModule ? index : Construct::kNone;
-    uint32_t at = index;
-    for (size_t i = 0; i < kMaxAncestors && at != Construct::kNone; ++i) {
-      at = construct.around(at, is_module);
-      if (at != Construct::kNone) outermost = at;
+  }
+
+  uint32_t round_of(uint32_t index, const MsprobeCall& call) {
+    const std::string& key = construct_.call(index);
+    if (call.pass == MsprobeCall::Pass::kGradients) return round_of_gradients(key, call);
+    // The outermost module, which may be the call itself.
+    uint32_t outermost = construct_.outermost_around(index);
+    if (outermost == Construct::kNone && call.kind == MsprobeCall::Kind::kModule) outermost = index;
+    uint32_t round = 0;
+    if (call.pass == MsprobeCall::Pass::kBackward) {
+      if (const auto forward = construct_.find(forward_of(key))) round = named_[*forward].round;
+    } else {
+      // A function outside of all modules counts how often it was called, and not the rounds.
+      round = outermost == Construct::kNone
+                  ? latest_
+                  : parse_msprobe_call(construct_.call(outermost))->number;
     }
-    // A function outside of all modules counts how often it was called, and not the rounds.
-    if (outermost == Construct::kNone) return latest;
-    return parse_msprobe_call(construct.call(outermost))->number;
+    if (call.kind == MsprobeCall::Kind::kModule)
+      rounds_of_[{std::string(key, 0, key.rfind(word_of(call.pass))), call.pass}].insert(round);
+    return round;
+  }
+
+  // Gradients count how often they were computed, once in a round, and not the calls of the module.
+  // Without a number, as older versions write them, they are the last.
+  uint32_t round_of_gradients(const std::string& key, const MsprobeCall& call) const {
+    const std::string module(key, 0, key.rfind(word_of(call.pass)));
+    for (const auto pass : {MsprobeCall::Pass::kBackward, MsprobeCall::Pass::kForward}) {
+      const auto found = rounds_of_.find({module, pass});
+      if (found == rounds_of_.end()) continue;
+      const std::set<uint32_t>& rounds = found->second;
+      if (!call.is_numbered) return *rounds.rbegin();
+      if (call.number < rounds.size()) return *std::next(rounds.begin(), call.number);
+    }
+    return call.number;
+  }
+
+  static std::string_view word_of(MsprobeCall::Pass pass) {
+    return pass == MsprobeCall::Pass::kForward    ? "forward"
+           : pass == MsprobeCall::Pass::kBackward ? "backward"
+                                                  : "parameters_grad";
   }
 
   // "Module.a.Linear.forward.2" of "Module.a.Linear.backward.2", and of a function likewise.
-  static std::string forward_of(const std::string& key, const MsprobeCall& call) {
-    const std::string number = std::to_string(call.number);
-    const std::string_view word =
-        call.pass == MsprobeCall::Pass::kBackward ? "backward" : "parameters_grad";
+  static std::string forward_of(const std::string& key) {
+    const std::string_view word = word_of(MsprobeCall::Pass::kBackward);
     const size_t at = key.rfind(word);
     return key.substr(0, at) + "forward" + key.substr(at + word.size());
   }
 
-  void name(const Construct& construct, uint32_t index, const MsprobeCall& call,
-            std::map<std::pair<std::string, uint32_t>, uint32_t>& seen, NamedRun& run) {
+  static std::string_view root_of(const MsprobeCall& call) {
+    return call.pass == MsprobeCall::Pass::kForward ? kForwardRoot : kBackwardRoot;
+  }
+  static std::string module_operation(const MsprobeCall& call) {
+    return std::string(root_of(call)) + "." + folder_safe(call.path);
+  }
+
+  void name(uint32_t index, const MsprobeCall& call) {
     Named& out = named_[index];
-    const bool backward = call.pass != MsprobeCall::Pass::kForward;
-    const std::string root(backward ? kBackwardRoot : kForwardRoot);
-    const uint32_t around = construct.around(index, is_module);
+    const std::string root(root_of(call));
+    const uint32_t around = construct_.around(index);
     const std::string& outer = around == Construct::kNone ? root : named_[around].operation;
     std::string parent;
     if (call.kind == MsprobeCall::Kind::kModule) {
-      out.operation = root + "." + folder_safe(call.path);
+      out.operation = module_operation(call);
       parent = module_around(out.operation);
       if (outer.substr(0, outer.find('#')) == parent) parent = outer;
     } else {
       // What ran outside of all modules is mostly generate()'s own, and no part of the model.
-      if (around == Construct::kNone && has_modules_) return;
+      if (around == Construct::kNone && !modules_.empty()) return;
       parent = outer.empty() ? root : outer;
       out.operation = parent + "." + folder_safe(call.path);
     }
     // Gradients belong to what the backward pass of the module is called.
-    if (call.pass != MsprobeCall::Pass::kGradients)
-      if (const uint32_t number = seen[{out.operation, out.round}]++; number > 0)
-        out.operation +=
-            (call.kind == MsprobeCall::Kind::kModule ? "#" : ".") + std::to_string(number);
-    run.add_operation(out.operation, call.type, parent, index);
+    if (call.pass != MsprobeCall::Pass::kGradients) out.operation = numbered(out, call);
+    run_.add_operation(out.operation, call.type, parent, index);
   }
 
+  // The name with the number of the call in its round: "root.a#1", and "root.a.silu.1" of a
+  // function, which never takes the name of a module.
+  std::string numbered(const Named& named, const MsprobeCall& call) {
+    const bool is_call_of_module = call.kind == MsprobeCall::Kind::kModule;
+    for (;;) {
+      const uint32_t number = seen_[{named.operation, named.round, is_call_of_module}]++;
+      std::string out = named.operation;
+      if (number > 0) out += (is_call_of_module ? "#" : ".") + std::to_string(number);
+      if (is_call_of_module || !modules_.contains(out)) return out;
+    }
+  }
+
+  const Construct& construct_;
+  NamedRun& run_;
   std::vector<Named> named_;
-  bool has_modules_ = false;
-  uint32_t rounds_ = 1;
+  std::set<std::string> modules_;  // what they are called, without numbers
+  // How often a name was in a round; whether it is a module's.
+  std::map<std::tuple<std::string, uint32_t, bool>, uint32_t> seen_;
+  // In which rounds "Module.a.Linear." was called.
+  std::map<std::pair<std::string, MsprobeCall::Pass>, std::set<uint32_t>> rounds_of_;
+  uint32_t latest_ = 0;  // round
 };
 
 // Reads one folder: adds its operations to `run` and says which tensors there are.
@@ -334,13 +423,16 @@ class FolderReader {
     });
     if (!read) return fail(read.error());
     const Calls calls(*construct, run_);
-    rounds_ = calls.rounds();
     const auto data = list_folder(path_ + "/" + std::string(kDataFolder));
     std::vector<Found> out;
     size_t unknown = 0;
+    size_t unnamed = 0;
     read = formats::msprobe_json::each_tensor(**file, [&](const Item& item) {
       const auto call = parse_msprobe_call(item.key);
-      if (!call) return;
+      if (!call) {
+        ++unnamed;
+        return;
+      }
       const std::string tensor =
           tensor_name(item, call->pass, !has_many_outputs.contains(std::string(item.key)));
       const Calls::Named& named = calls[*construct->find(std::string(item.key))];
@@ -361,50 +453,63 @@ class FolderReader {
       problems_.push_back(Error(ErrorCode::kUnsupported, (*file)->path())
                           << "holds " << unknown
                           << " tensors of types that ait does not know; they are not used");
+    if (unnamed > 0)
+      problems_.push_back(Error(ErrorCode::kUnsupported, (*file)->path())
+                          << "holds " << unnamed
+                          << " tensors of calls whose names ait does not understand; they are not "
+                             "used");
     return out;
   }
-
-  uint32_t rounds() const { return rounds_; }
 
  private:
   std::string path_;
   NamedRun& run_;
   std::vector<Error>& problems_;
-  uint32_t rounds_ = 1;
 };
 
 struct ReadFolder {
   size_t rank;
   uint32_t step;
   std::string below;
-  uint32_t rounds;
   std::vector<Found> tensors;
 };
 
-// A step is a round where none holds several; else rounds count through all steps.
-std::map<uint32_t, uint32_t> first_rounds(const std::vector<ReadFolder>& folders,
-                                          Recording& recording) {
-  std::map<uint32_t, uint32_t> rounds_of;
+// Which round of the recording a round of a step is. A step is a round where none holds several;
+// else rounds count through all steps.
+std::map<std::pair<uint32_t, uint32_t>, size_t> name_rounds(const std::vector<ReadFolder>& folders,
+                                                            Recording& recording) {
+  std::map<uint32_t, std::set<uint32_t>> rounds_of;
   for (const ReadFolder& folder : folders)
-    rounds_of[folder.step] = std::max(rounds_of[folder.step], folder.rounds);
-  const bool steps_are_rounds = std::all_of(rounds_of.begin(), rounds_of.end(),
-                                            [](const auto& step) { return step.second == 1; });
-  std::map<uint32_t, uint32_t> first;
+    for (const Found& found : folder.tensors) rounds_of[folder.step].insert(found.round);
+  const bool steps_are_rounds =
+      std::all_of(rounds_of.begin(), rounds_of.end(),
+                  [](const auto& step) { return *step.second.rbegin() == 0; });
+  std::map<std::pair<uint32_t, uint32_t>, size_t> out;
+  uint64_t before = 0;
   for (const auto& [step, rounds] : rounds_of) {
-    first[step] = static_cast<uint32_t>(recording.rounds.size());
-    for (uint32_t i = 0; i < rounds; ++i)
-      recording.rounds.push_back(std::to_string(steps_are_rounds ? step : recording.rounds.size()));
+    for (const uint32_t round : rounds) {
+      out[{step, round}] = recording.rounds.size();
+      recording.rounds.push_back(std::to_string(steps_are_rounds ? step : before + round));
+    }
+    before += uint64_t{*rounds.rbegin()} + 1;
   }
-  return first;
+  return out;
 }
 
 }  // namespace
 
 std::optional<MsprobeCall> parse_msprobe_call(std::string_view key) {
   MsprobeCall out;
+  if (key.size() > kMaxKeyBytes) return std::nullopt;
   std::string_view rest = key;
-  const std::string_view last = take_last(rest);
-  const std::string_view before = take_last(rest);
+  std::string_view last = take_last(rest);
+  std::string_view before;
+  if (pass_of(last) == MsprobeCall::Pass::kGradients) {
+    out.is_numbered = false;
+    before = std::exchange(last, "0");
+  } else {
+    before = take_last(rest);
+  }
   const size_t dot = rest.find('.');
   const std::string_view prefix = rest.substr(0, dot);
   if (prefix == "Module" || prefix == "Cell") {
@@ -433,11 +538,19 @@ std::optional<MsprobeCall> parse_msprobe_call(std::string_view key) {
 bool is_msprobe_dump(const std::string& path) { return !find_folders(path).empty(); }
 
 Result<Recording> read_msprobe_dump(const std::string& path) {
-  const std::vector<RankFolder> found = find_folders(path);
+  std::vector<RankFolder> found = find_folders(path);
   if (found.empty())
     return fail(Error(ErrorCode::kUsage, path)
                 << "is not a dump of msprobe: expected step{n}/rank{r}/dump.json");
   Recording recording;
+  const auto is_proc = [](const RankFolder& folder) { return is_proc_name(folder.name); };
+  // Beside ranks, these are processes that prepare data.
+  if (!std::all_of(found.begin(), found.end(), is_proc))
+    if (const size_t erased = std::erase_if(found, is_proc); erased > 0)
+      recording.problems.push_back(Error(ErrorCode::kUnsupported, path)
+                                   << "holds " << erased
+                                   << " folders proc{pid} beside those of ranks: processes that "
+                                      "have no rank; they are not used");
   recording.root = path;
   recording.traits = kTorchTraits;
   recording.traits.words = "an msprobe dump";
@@ -464,14 +577,14 @@ Result<Recording> read_msprobe_dump(const std::string& path) {
       continue;
     }
     const auto rank = static_cast<size_t>(std::distance(names.begin(), names.find(folder.name)));
-    folders.push_back({rank, folder.step, folder.below, reader.rounds(), std::move(*tensors)});
+    folders.push_back({rank, folder.step, folder.below, std::move(*tensors)});
   }
   if (folders.empty()) return fail(recording.problems.front());
 
-  const std::map<uint32_t, uint32_t> first_round = first_rounds(folders, recording);
+  const auto round_of = name_rounds(folders, recording);
   for (ReadFolder& folder : folders)
     for (Found& found_tensor : folder.tensors)
-      run.add(folder.rank, first_round.at(folder.step) + found_tensor.round, folder.below,
+      run.add(folder.rank, round_of.at({folder.step, found_tensor.round}), folder.below,
               std::move(found_tensor.tensor));
   run.finish(recording);
   return recording;

@@ -29,6 +29,7 @@ struct MsprobeCall {
   std::string_view path;  // "model.layers.0.mlp"; of a function its name, "softmax"
   std::string_view type;  // "LlamaMLP"; of a function "Torch.softmax"
   uint32_t number = 0;
+  bool is_numbered = true;  // "….parameters_grad" of older versions is not
 };
 std::optional<MsprobeCall> parse_msprobe_call(std::string_view key);
 

@@ -24,6 +24,10 @@ TEST(MsprobeCalls, NameModulesAndCells) {
   EXPECT_EQ(cell->pass, Call::Pass::kBackward);
   EXPECT_EQ(cell->path, "fc");
   EXPECT_EQ(parse_msprobe_call("Module.fc.Linear.parameters_grad.1")->pass, Call::Pass::kGradients);
+  const auto unnumbered = parse_msprobe_call("Module.fc.Linear.parameters_grad");
+  ASSERT_TRUE(unnumbered);
+  EXPECT_EQ(unnumbered->path, "fc");
+  EXPECT_FALSE(unnumbered->is_numbered);
 }
 
 TEST(MsprobeCalls, NameFunctions) {
@@ -42,6 +46,7 @@ TEST(MsprobeCalls, AreNothingElse) {
                           "Module.fc.Linear.forward.x", "Torch.0.forward", "Torch.add.forward",
                           "add.0", "Module.fc.Linear.forward.99999999999", "....forward.0"})
     EXPECT_FALSE(parse_msprobe_call(key)) << key;
+  EXPECT_FALSE(parse_msprobe_call("Module." + std::string(2000, 'a') + ".Linear.forward.0"));
 }
 
 TEST(SglangFiles, NameModulesOfHooks) {

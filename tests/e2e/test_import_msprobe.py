@@ -242,3 +242,96 @@ def test_a_large_dump_json_is_read_in_linear_time(tmp_path, ait, compare):
     root = write(tmp_path / "dump", calls)
     process = compare("-o", "out", golden=root, my=root)
     assert counts(process)[2] == 0 and len(rows_of(tmp_path / "out")) == 20000
+
+
+def converted(ait, root):
+    """Every tensor of a run by its round, operation and name."""
+    process = ait("llm", "convert", root, root.with_name("new"), "--to", "dump")
+    assert process.returncode == 0, process.stderr
+    return tensors_below(root.with_name("new") / "ait_dump" / "torch_tensors" / "0_0", "*/*/*.pth"), process.stderr
+
+
+VALUE = torch.arange(4.0).reshape(1, 4)
+
+
+def test_functions_belong_to_the_module_that_called_them(tmp_path, ait):
+    """msprobe writes a function before its module, and with Megatron each parent with the number of its batch."""
+    block, layer = "Module.x.Block.forward.0", "Module.x.softmax.Softmax.forward.0"
+    parents = {
+        "Torch.softmax.0.forward": [block, 0],
+        block: [None, 0],
+        "Functional.softmax.0.forward": [layer, 0],
+        layer: [block, 0],
+    }
+    calls = {key: VALUE + number for number, key in enumerate(parents)}
+    root = write(tmp_path / "dump", calls, torch.save, parents=parents)
+    new, _ = converted(ait, root)
+    # The module keeps its name, also where a function of the same name ran before it.
+    names = ["root.x.softmax.1", "root.x", "root.x.softmax.softmax", "root.x.softmax"]
+    assert {f"0/{name}/output.pth": value[0, 0].item() for name, value in zip(names, calls.values())} == {
+        name: value[0, 0].item() for name, value in new.items()
+    }
+
+
+def test_gradients_of_parameters_count_rounds(tmp_path, ait):
+    """Each module was called twice in each of two rounds."""
+    calls, parents = {}, {}
+    for number in range(4):
+        for word in ("forward", "backward"):
+            calls[f"Module.m.fc.Linear.{word}.{number}"] = VALUE
+            parents[f"Module.m.fc.Linear.{word}.{number}"] = f"Module.m.M.{word}.{number // 2}"
+    for number in range(2):
+        calls[f"Module.m.fc.Linear.parameters_grad.{number}"] = VALUE + 10 * (number + 1)
+    root = write(tmp_path / "dump", calls, torch.save, parents=parents)
+    path = root / "step0" / "rank0" / "dump.json"
+    document = json.loads(path.read_text())
+    for key, entry in document["data"].items():
+        if "parameters_grad" in key:
+            document["data"][key] = {"weight": entry["output"]}
+    path.write_text(json.dumps(document))
+    new, _ = converted(ait, root)
+    for number in range(2):
+        assert new[f"{number}/backward.m.fc/output_grad_weight.pth"][0, 0] == 10 * (number + 1)
+
+
+def test_processes_beside_ranks_are_not_used(tmp_path, compare):
+    for name in ("golden", "my"):
+        for rank in (0, 1):
+            write(tmp_path / name, {"Module.fc.Linear.forward.0": VALUE + rank}, torch.save, rank=f"rank{rank}")
+    write(tmp_path / "my", {"Module.fc.Linear.forward.0": VALUE + 9}, torch.save, rank="proc12")
+    process = compare("-o", "out", golden="golden", my="my")
+    assert counts(process) == (2, 0, 0) and "without a partner" not in process.stdout, process.stdout
+    assert "processes that have no rank; they are not used" in process.stderr
+
+
+def test_a_rank_without_its_dump_json_is_told(tmp_path, compare):
+    for rank in (0, 1):
+        write(tmp_path / "dump", {"Module.fc.Linear.forward.0": VALUE}, torch.save, rank=f"rank{rank}")
+    (tmp_path / "dump" / "step0" / "rank1" / "dump.json").write_text("")
+    process = compare("-o", "out", golden="dump", my="dump")
+    assert counts(process) == (1, 0, 0) and "rank1/dump.json" in process.stderr
+
+
+def test_the_only_rank_of_older_versions_has_no_number(tmp_path, compare):
+    root = write(tmp_path / "dump", {"Module.fc.Linear.forward.0": VALUE}, torch.save, rank="rank")
+    process = compare("-o", "out", golden=root, my=root)
+    assert counts(process) == (1, 0, 0) and "comparing an msprobe dump" in process.stderr
+
+
+@pytest.mark.parametrize("number", [4294967295, 4294967294, 7])
+def test_numbers_of_calls_may_be_any(tmp_path, compare, number):
+    root = write(tmp_path / "dump", {f"Module.fc.Linear.forward.{number}": VALUE}, torch.save)
+    assert counts(compare("-o", "out", golden=root, my=root)) == (1, 0, 0)
+    assert rows_of(tmp_path / "out")[0].startswith(f"{number},root.fc/output,")
+
+
+def test_long_names_and_circles_do_not_stop_the_rest(tmp_path, compare, ait):
+    circle = [f"Functional.f{i}.0.forward" for i in range(2000)] + ["Module.m.M.forward.0"]
+    parents = dict(zip(circle, circle[1:] + circle[:1]))
+    calls = {"Module.fc.Linear.forward.0": VALUE, "Module." + "a." * 30000 + "C.forward.0": VALUE}
+    root = write(tmp_path / "dump", calls)
+    (root / "step0" / "rank0" / "construct.json").write_text(json.dumps(parents))
+    process = compare("-o", "out", golden=root, my=root)
+    assert [row.split(",")[1] for row in rows_of(tmp_path / "out")] == ["root.fc/output"]
+    assert "1 tensors of calls whose names ait does not understand" in process.stderr
+    assert ait("llm", "convert", root, tmp_path / "new", "--to", "dump").returncode == 0
