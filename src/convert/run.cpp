@@ -147,7 +147,11 @@ class Tree {
   explicit Tree(const Recording& recording) {
     for (size_t i = 0; i < recording.operations.size(); ++i) {
       const Operation& operation = recording.operations[i];
-      const size_t hash = operation.name.rfind('#');
+      // "root.a#1" is a call of root.a; "root.a#1.silu" is a function in it.
+      size_t hash = operation.name.rfind('#');
+      if (hash != std::string::npos &&
+          operation.name.find_first_not_of("0123456789", hash + 1) != std::string::npos)
+        hash = std::string::npos;
       const std::string name = operation.name.substr(0, hash);
       Node& node = nodes_[name];
       if (node.type.empty()) node.type = operation.type;
@@ -225,8 +229,13 @@ Result<RunCounts> convert_recording(const Recording& recording, Writer writer,
 // Each name is an operation with one output.
 RunCounts convert_records(const Capture& capture, Writer writer) {
   for (TensorRecord record : capture.records) {
-    const size_t slash = record.operation.find('/');
-    std::string name = record.operation.substr(slash == std::string::npos ? 0 : slash + 1);
+    // "logits" of "0/logits", "onnxrt/logits" of "onnxrt/0/logits"
+    std::string name = record.operation;
+    const std::string iteration = record.round + "/";
+    if (name.starts_with(iteration))
+      name.erase(0, iteration.size());
+    else if (const size_t at = name.find("/" + iteration); at != std::string::npos)
+      name.erase(at, iteration.size());
     std::replace(name.begin(), name.end(), '/', '_');
     record.operation = "root." + name;
     writer.add(record, "0_0", "output");

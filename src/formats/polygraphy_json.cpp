@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +38,17 @@ struct Entry {
   size_t text_bytes = 0;
 };
 
+// "onnxrt-runner-N0" of "onnxrt-runner-N0-06/24/26-12:34:56", as Polygraphy names a runner that
+// nobody named: who it is, without when that was.
+std::string_view without_time(std::string_view runner) {
+  constexpr std::string_view kNumber = "-N";
+  const size_t at = runner.find(kNumber);
+  if (at == std::string_view::npos) return runner;
+  const size_t end = runner.find_first_not_of("0123456789", at + kNumber.size());
+  const bool is_followed = end != std::string_view::npos && end > at + kNumber.size();
+  return is_followed && runner[end] == '-' ? runner.substr(0, end) : runner;
+}
+
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -60,7 +72,8 @@ class Reader {
           std::string_view name;
           if (const auto bad = part.get_string().get(name)) return bad;
           runner_ = name.substr(0, kMaxNameBytes);
-          ++runners_;
+          std::replace(runner_.begin(), runner_.end(), '/', '_');
+          runners_.insert(runner_);
         } else if (place == 1) {
           ondemand::array iterations;
           if (const auto bad = part.get_array().get(iterations)) return bad;
@@ -73,8 +86,13 @@ class Reader {
   }
 
   std::vector<Entry> take() && {
-    if (runners_ > 1)
-      for (Entry& entry : entries_) entry.name = entry.runner + "/" + entry.name;
+    if (runners_.size() < 2) return std::move(entries_);
+    std::set<std::string_view> short_names;
+    for (const std::string& runner : runners_) short_names.insert(without_time(runner));
+    const bool are_enough = short_names.size() == runners_.size();
+    for (Entry& entry : entries_)
+      entry.name =
+          std::string(are_enough ? without_time(entry.runner) : entry.runner) + "/" + entry.name;
     return std::move(entries_);
   }
 
@@ -131,7 +149,7 @@ class Reader {
 
   std::string_view text_;
   std::string runner_;
-  size_t runners_ = 0;
+  std::set<std::string> runners_;
   std::vector<Entry> entries_;
 };
 

@@ -187,6 +187,23 @@ def test_iterations_of_polygraphy_are_rounds(tmp_path, compare, ait):
     assert new[0, 1] == pytest.approx(0.2 + 1 + 0.5)
 
 
+def test_runners_of_polygraphy_are_told_apart_but_not_when_they_ran(tmp_path, compare, ait):
+    for file, time in (("golden", "06/24/26-12:34:56"), ("my", "07/25/26-01:02:03")):
+        results = RunResults()
+        for place, runner in enumerate(("onnxrt-runner-N0", "trt-runner-N0")):
+            iterations = [IterationResult({"y": np.arange(3.0) + 10 * place + n}) for n in range(2)]
+            results.append((f"{runner}-{time}", iterations))
+        results.save(str(tmp_path / f"{file}.json"))
+    process = compare("-o", "out", golden="golden.json", my="my.json")
+    assert "4 pairs: 4 identical" in process.stdout, process.stdout
+    rows = next((tmp_path / "out").glob("*.csv")).read_text().splitlines()[1:]
+    assert [row.split(",")[0] for row in rows] == ["0", "1", "0", "1"]
+    assert ait("llm", "convert", "my.json", "new", "--to", "dump").returncode == 0
+    new = tmp_path / "new" / "ait_dump" / "torch_tensors" / "0_0" / "1"
+    assert torch.load(new / "root.onnxrt-runner-N0_y" / "output.pth")[0] == 1
+    assert torch.load(new / "root.trt-runner-N0_y" / "output.pth")[0] == 11
+
+
 def test_inputs_of_polygraphy(tmp_path, ait):
     save_json([{"ids": np.arange(3)}, {"ids": np.arange(4)}], str(tmp_path / "in.json"))
     read = converted(ait, tmp_path / "in.json")
