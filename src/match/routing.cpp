@@ -1,6 +1,8 @@
 #include "match/routing.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <set>
 #include <string>
 
@@ -50,12 +52,43 @@ std::pair<std::string, std::optional<uint32_t>> list_and_number(const std::strin
   return out;
 }
 
-std::string module_of(const std::string& name) { return name.substr(0, name.find('#')); }
+// "root.a.silu" and 1 of "root.a#1.silu", what a function is called in the second call of root.a.
+struct CallName {
+  std::string module;
+  uint32_t number = 0;
+};
+CallName call_of(const Recording& recording, const Slot& slot) {
+  const std::string& name = recording.operations[slot.operation].name;
+  const size_t hash = name.find('#');
+  CallName out{name, slot.call};
+  if (hash == std::string::npos) return out;
+  const char* const end = name.data() + name.size();
+  const auto [stop, bad] = std::from_chars(name.data() + hash + 1, end, out.number);
+  out.module = name.substr(0, hash) + std::string(stop, end);
+  return out;
+}
 
 std::optional<Shape> shape_in(const RunSide& side, const SideStep& step, uint32_t slot) {
   const auto round = round_of(side, step, side.recording.slots[slot].operation);
   if (!round || !side.recording.has(0, *round, slot)) return std::nullopt;
   return read_shape(side.recording.record(0, *round, slot));
+}
+
+// Whether an operation multiplies its input with this, or it is the gradient of that: a matrix of
+// as many rows and columns as input and output have columns, beside these two. Its rows are none of
+// tokens.
+bool is_weight(const RunSide& side, const SideStep& step, uint32_t slot, const Shape& shape) {
+  const Recording& recording = side.recording;
+  const uint32_t operation = recording.slots[slot].operation;
+  std::array<std::optional<uint32_t>, 2> first;  // input and output
+  for (uint32_t i = recording.first_slot[operation]; i < recording.first_slot[operation + 1]; ++i)
+    if (auto& of = first[recording.slots[i].direction == Direction::kOutput ? 1 : 0]; !of) of = i;
+  if (shape.size() != 2 || !first[0] || !first[1] || slot == *first[0] || slot == *first[1])
+    return false;
+  const auto input = shape_in(side, step, *first[0]);
+  const auto output = shape_in(side, step, *first[1]);
+  if (!input || !output || input->empty() || output->empty()) return false;
+  return std::minmax(shape[0], shape[1]) == std::minmax(input->back(), output->back());
 }
 
 // Whether calls have other numbers of rows from the last one to the first.
@@ -112,7 +145,7 @@ bool Routing::may_be_mixture(const Segment& segment) const {
     each_slot(side_.recording, segment, [&](uint32_t slot) {
       if (found || round.tokens.count == 0) return;
       const auto shape = shape_in(side_, round.step, slot);
-      if (!shape || shape->size() != 2) return;
+      if (!shape || shape->size() != 2 || is_weight(side_, round.step, slot, *shape)) return;
       found = static_cast<size_t>((*shape)[0]) != round.tokens.count;
       if (found || (*shape)[1] > kMostChoices) return;
       const auto choice = read_choice(side_, round.step, slot);
@@ -132,10 +165,11 @@ void Routing::look_at(const Segment& segment) {
   std::vector<std::optional<Integers>> choices(rounds_.size());
   each_slot(recording, segment, [&](uint32_t slot) {
     const Slot& it = recording.slots[slot];
-    if (it.call > 0) called_again.insert(module_of(recording.operations[it.operation].name));
+    if (CallName call = call_of(recording, it); call.number > 0)
+      called_again.insert(std::move(call.module));
     for (size_t i = 0; i < rounds_.size(); ++i) {
       const auto shape = shape_in(side_, rounds_[i].step, slot);
-      if (!shape || shape->size() != 2) continue;
+      if (!shape || shape->size() != 2 || is_weight(side_, rounds_[i].step, slot, *shape)) continue;
       const auto round = round_of(side_, rounds_[i].step, it.operation);
       auto integers = read_integers(recording.record(0, *round, slot));
       if (!integers) rows[{slot, i}] = static_cast<size_t>((*shape)[0]);
@@ -154,12 +188,13 @@ void Routing::look_at(const Segment& segment) {
     each_slot(recording, segment, [&](uint32_t slot) {
       const std::string& name = recording.operations[recording.slots[slot].operation].name;
       const auto [list, number] = list_and_number(name, name.starts_with(layer) ? layer.size() : 0);
-      const bool is_again = called_again.contains(module_of(name));
+      const CallName call = call_of(recording, recording.slots[slot]);
+      const bool is_again = called_again.contains(call.module);
       if (routed_.contains(slot)) return;
       if (by == By::kExpert && has_modules && number)
         families[list][slot] = {by, *number};
       else if (by == By::kCall && has_modules && is_again)
-        families[module_of(name)][slot] = {by, recording.slots[slot].call};
+        families[call.module][slot] = {by, call.number};
       else if (by == By::kAll && !is_again)
         families[std::to_string(slot)][slot] = {by, 0};
     });
@@ -306,9 +341,7 @@ class RowChooser {
           actual_routing_.of(pair.actual[0]).by != By::kCall)
         continue;
       const Slot& slot = runs_.golden.recording.slots[pair.golden[0]];
-      tensors[module_of(runs_.golden.recording.operations[slot.operation].name) + "/" +
-              slot.tensor()]
-          .push_back(&pair);
+      tensors[call_of(runs_.golden.recording, slot).module + "/" + slot.tensor()].push_back(&pair);
     }
     const auto agree = [&](const PlannedPair& one, const PlannedPair& other, size_t round) {
       return rows_agree(read_rows(true, one, round), read_rows(false, other, round));

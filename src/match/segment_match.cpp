@@ -18,7 +18,7 @@ using capture::OpKind;
 // a say may be mistaken.
 constexpr double kFewestVotes = 1.0 / 3.0;
 
-// Of two parts that take the same columns, the right one is so much nearer.
+// Of two that take the same columns, or the same golden value, the right one is so much nearer.
 constexpr double kClearlyNearer = 0.5;
 
 // A part that few have seen has to be as near as rounding makes it, quantised weights included: an
@@ -52,7 +52,7 @@ class Matcher {
 
   SegmentMatch run(const SettledValues& settled) {
     for (const auto& [golden, actual] : settled) settle(golden, actual);
-    match_wholes();
+    match_wholes(settled);
     match_parts();
     match_sums();
     match_wrappers(settled);
@@ -93,7 +93,7 @@ class Matcher {
   }
 
   // Whole tensors, as layers vote on them.
-  void match_wholes() {
+  void match_wholes(const SettledValues& settled) {
     std::vector<Tally> tallies = vote_on_wholes(problem_);
     drop_coincidences(tallies);
     const std::map<uint32_t, uint32_t> owners = owners_of_golden(tallies);
@@ -101,10 +101,35 @@ class Matcher {
       const Tally::Candidate* winner = winner_of(tallies[a]);
       if (winner == nullptr) continue;
       const uint32_t owner = owners.at(winner->number);
-      if (owner != a && !may_share(owner, a)) continue;
+      if ((owner != a && !may_share(owner, a)) || is_anothers(winner->number, a, settled)) continue;
       match_classes(winner->number, a, winner->form, "the data agree " + in_places(*winner),
                     certainty_of(winner->form));
     }
+  }
+
+  // Whether a golden class is known to be another one of mine, and the data say so: that one is
+  // clearly nearer. What computes something else may come as near as rounding, such as a gradient to
+  // which hardly anything is added. What only passes data on may be at fault.
+  bool is_anothers(uint32_t golden_class, uint32_t actual_class,
+                   const SettledValues& settled) const {
+    const uint32_t value = problem_.actual_classes.members[actual_class][0];
+    if (problem_.actual.values[value].kind == OpKind::kMove) return false;
+    for (const auto& [golden, other] : settled) {
+      if (problem_.golden_classes.of[golden] != golden_class ||
+          problem_.actual_classes.of[other] == actual_class)
+        continue;
+      size_t known = 0;
+      size_t nearer = 0;
+      for (const Evidence& evidence : problem_.evidence) {
+        const auto& own = evidence.at(golden, value).whole;
+        const auto& others = evidence.at(golden, other).whole;
+        if (!own || !others) continue;
+        ++known;
+        if (others->distance.value < kClearlyNearer * own->distance.value) ++nearer;
+      }
+      if (nearer > 0 && 2 * nearer >= known) return true;
+    }
+    return false;
   }
 
   const Tally::Candidate* winner_of(const Tally& tally) const {

@@ -259,6 +259,33 @@ TEST(Routing, KnowsTheOrderOfCallsByTheirNumbersOfRows) {
   EXPECT_FALSE(open.calls_tell_order());
 }
 
+TEST(Routing, KnowsInWhichCallAFunctionWas) {
+  std::string list = "root  none\n";
+  for (const std::string layer : {"0", "1"})
+    list += "  layers." + layer + "  none\n    gate  Router\n" +
+            "    act  SiLU\n      silu  Functional.silu\n" +
+            "    act#1  SiLU\n      silu  Functional.silu\n";
+  TinyRun run(capture::kTorchTraits, list);
+  for (const std::string layer : {"root.layers.0", "root.layers.1"}) {
+    run.save(layer + ".gate", std::vector<int64_t>{0, 0, 0, 5}, {4, 1}, DType::kInt64);
+    for (const auto& [call, rows] : {std::pair(layer + ".act", 3), {layer + ".act#1", 1}})
+      for (const std::string& name : {call, call + ".silu"})
+        run.save(name, random_matrix(name, static_cast<size_t>(rows), 16).values, {rows, 16},
+                 DType::kFloat32);
+  }
+  const std::vector<Program> programs = find_programs(run.recording);
+  const std::vector<Routing::Round> rounds = {{{0, 0, 0}, {4, 1}}};
+  const RunSide side{run.recording, programs};
+  const Routing routing(side, 0, rounds);
+  for (const auto& [name, number] : {std::pair("act.silu", 0u), {"act#1.silu", 1u}}) {
+    const uint32_t operation = run.operation(std::string("root.layers.0.") + name);
+    const Routed routed = routing.of(run.recording.first_slot[operation]);
+    EXPECT_EQ(routed.by, By::kCall) << name;
+    EXPECT_EQ(routed.number, number) << name;
+    EXPECT_TRUE(routed.is_proven) << name;
+  }
+}
+
 TEST(Routing, DoesNotTakeWhatIsCalledAgainForExpertsWithoutARouter) {
   const TinyCalls golden({}, 3, 2);
   const auto pair = pair_with(golden.run, TinyCalls({}, 3, 2).run, "root.layers.0.act#1");

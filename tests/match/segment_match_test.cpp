@@ -106,6 +106,26 @@ TEST(SegmentMatch, DoesNotMatchTwoWorkersWithTheSame) {
   EXPECT_THAT(both.match({equal}), IsEmpty());
 }
 
+// A gradient to which hardly anything is added is as near to the sum as rounding would be. Names
+// say what the sum is, and it is nearer.
+TEST(SegmentMatch, TakesNothingForWhatIsKnownToBeAnotherAndNearerToIt) {
+  const TinySegments both("block", "0_x\n1_y");
+  const SettledValues by_name = {{0, 0}};
+  Evidence off = distances({{0, 0.004}});
+  make_actual_kin(off, 0, 1);
+  EXPECT_THAT(both.match({off}, {}, by_name), IsEmpty());
+  Evidence near = distances({{0.003, 0.004}});
+  make_actual_kin(near, 0, 1);
+  EXPECT_THAT(both.match({near}, {}, by_name), ElementsAre("block=1_y"));
+  // Where it is so in one of many layers, that one is at fault.
+  Evidence same = distances({{0, 0}});
+  make_actual_kin(same, 0, 1);
+  EXPECT_THAT(both.match({same, off, same}, {}, by_name), ElementsAre("block=1_y"));
+  // What passes data on is what it was given, or wrong.
+  const TinySegments moved("block", "0_x\n1_AllReduceOperation");
+  EXPECT_THAT(moved.match({off}, {}, by_name), ElementsAre("block=1_AllReduceOperation"));
+}
+
 // In one layer k was loaded for v. The others know which is which.
 TEST(SegmentMatch, TellsTwoWorkersWithTheSameByOtherLayers) {
   const TinySegments both("k  Linear\nv  Linear", "0_LinearOperation\n1_LinearOperation");

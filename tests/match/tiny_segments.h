@@ -82,15 +82,17 @@ struct TinySegments {
   }
 
   SegmentMatch found(const std::vector<Evidence>& evidence,
-                     const std::vector<TypeMapping>& mappings = {}) const {
-    return match_segment(golden, actual, evidence, mappings);
+                     const std::vector<TypeMapping>& mappings = {},
+                     const SettledValues& settled = {}) const {
+    return match_segment(golden, actual, evidence, mappings, settled);
   }
 
   // "golden=mine", with "?" where that is only likely, and "golden+golden=mine".
   std::vector<std::string> match(const std::vector<Evidence>& evidence,
-                                 const std::vector<TypeMapping>& mappings = {}) const {
+                                 const std::vector<TypeMapping>& mappings = {},
+                                 const SettledValues& settled = {}) const {
     std::vector<std::string> out;
-    for (const Match& each : found(evidence, mappings).matches)
+    for (const Match& each : found(evidence, mappings, settled).matches)
       out.push_back(name(golden, each.golden) +
                     (each.golden_too ? "+" + name(golden, *each.golden_too) : "") + "=" +
                     name(actual, each.actual) + (each.certainty == Certainty::kLikely ? "?" : ""));
