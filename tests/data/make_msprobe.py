@@ -1,4 +1,5 @@
-"""Records tests/e2e/msprobe_model.py with msprobe: its tensors, its statistics, and its checksums.
+"""Records tests/e2e/msprobe_model.py with msprobe: its tensors, its statistics, and its checksums; and its tensors with
+the functions between modules and the backward passes.
 
     python tests/data/make_msprobe.py        # needs mindstudio-probe, see packages/requirements-importers.txt
 
@@ -14,7 +15,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-SETTINGS = {"tensor": {}, "statistics": {"summary_mode": "statistics"}, "md5": {"summary_mode": "md5"}}
+SETTINGS = {"tensor": {}, "mix": {}, "statistics": {"summary_mode": "statistics"}, "md5": {"summary_mode": "md5"}}
 
 
 def record(kind, folder):
@@ -23,15 +24,15 @@ def record(kind, folder):
     import msprobe_model
     from msprobe.pytorch import PrecisionDebugger
 
-    task = "tensor" if kind == "tensor" else "statistics"
-    config = {"task": task, "dump_path": folder, "rank": [], "step": [], "level": "L0"}
+    task = "tensor" if kind in ("tensor", "mix") else "statistics"
+    config = {"task": task, "dump_path": folder, "rank": [], "step": [], "level": "mix" if kind == "mix" else "L0"}
     config[task] = {"scope": [], "list": [], "data_mode": ["all"], **SETTINGS[kind]}
     path = pathlib.Path(folder + ".json")
     path.write_text(json.dumps(config))
     model = msprobe_model.make_model()
     debugger = PrecisionDebugger(config_path=str(path))
     debugger.start(model)
-    msprobe_model.run(model)
+    msprobe_model.run(model, backward=kind == "mix")
     debugger.stop()
     debugger.step()
 

@@ -36,8 +36,10 @@ def make_model():
     return model
 
 
-def run(model):
+def run(model, backward=False):
     """Two rounds, as a prompt and a token."""
-    with torch.no_grad():
-        model(torch.tensor([[1, 5, 3]]))
-        model(torch.tensor([[6]]))
+    for ids in ([1, 5, 3], [6]):
+        with torch.set_grad_enabled(backward):
+            out = model(torch.tensor([ids]))
+        if backward:
+            out.sum().backward()

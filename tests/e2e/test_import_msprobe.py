@@ -335,3 +335,38 @@ def test_long_names_and_circles_do_not_stop_the_rest(tmp_path, compare, ait):
     assert [row.split(",")[1] for row in rows_of(tmp_path / "out")] == ["root.fc/output"]
     assert "1 tensors of calls whose names ait does not understand" in process.stderr
     assert ait("llm", "convert", root, tmp_path / "new", "--to", "dump").returncode == 0
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("other", ["tensor", "ours"])
+def test_functions_and_backward_passes_beside_the_modules(tmp_path, compare, other, turned):
+    """At level mix a module that is called twice has the weight among what its function is given."""
+    sides = [record(tmp_path / "ours") if other == "ours" else DATA / other, DATA / "mix"]
+    process = compare("-o", "out", golden=sides[turned], my=sides[not turned])
+    identical, differ, failed = counts(process)
+    assert (differ, failed) == (0, 0) and identical > 20 and "Fault" not in process.stdout, process.stdout
+    side = "my side" if turned else "golden"
+    # The root, which only we record, may find a partner in what the last module puts out.
+    assert re.search(rf"{side}: (10 of 10|1. of 11) operations paired", process.stdout), process.stdout
+
+
+def test_functions_do_not_hide_a_planted_fault(tmp_path, compare):
+    process = compare("-o", "out", golden=DATA / "mix", my=record(tmp_path / "faulty", plant))
+    assert re.match(r"Fault: token 0, root\.blocks\.1\.fc\b", process.stdout), process.stdout
+
+
+def test_backward_passes_are_those_of_torch(ait, tmp_path):
+    process = ait("llm", "convert", DATA / "mix", tmp_path / "new", "--to", "dump")
+    assert process.returncode == 0, process.stderr
+    new = tensors_below(tmp_path / "new" / "ait_dump" / "torch_tensors" / "0_4711", "*/*/*.pth")
+    model = msprobe_model.make_model()
+    given = []
+    model.blocks[1].fc.register_full_backward_hook(lambda _module, grads, _outputs: given.append(grads[0]))
+    msprobe_model.run(model, backward=True)
+    # The backward pass comes to the second call first.
+    names = ["0/backward.blocks.1.fc", "0/backward.blocks.1.fc#1", "1/backward.blocks.1.fc", "1/backward.blocks.1.fc#1"]
+    for name, gradient in zip(names, given):
+        assert torch.equal(new[f"{name}/output.pth"], gradient), name
+    assert torch.equal(new["1/backward.blocks.1.fc/output_grad_weight.pth"], model.blocks[1].fc.weight.grad)
+    # A function is in the module that called it, in the call that it was called in.
+    assert torch.equal(new["0/root.blocks.1.fc#1.linear/input_0.pth"], new["0/root.blocks.1.fc#1/input_0.pth"])

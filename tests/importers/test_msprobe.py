@@ -86,3 +86,16 @@ def test_the_files_are_what_torch_loads(msprobe, tmp_path, ait):
     for round_ in range(3):
         theirs = torch.load(data / f"Module.model.layers.1.mlp.down_proj.Linear.forward.{round_}.output.0.pt")
         assert torch.equal(torch.load(new / str(round_) / "root.model.layers.1.mlp.down_proj" / "output.pth"), theirs)
+
+
+@pytest.mark.parametrize("levels", [("L0", "mix"), ("mix", "L0"), ("mix", "mix")])
+def test_functions_are_not_taken_for_modules(tmp_path, compare, levels):
+    """The gradient of a function comes near that of its module; a module that is called twice is no experts'."""
+    for side, level in zip(("golden", "my"), levels):
+        command = [sys.executable, RECORD.with_name("record_toy.py"), tmp_path / side, level]
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+    process = compare("-o", "out", golden="golden", my="my")
+    assert "Fault" not in process.stdout, process.stdout
+    assert "L0" not in levels or "16 of 16 operations paired" in process.stdout, process.stdout
+    pairs, identical, _, _ = identical_of(process)
+    assert pairs == identical > 40, process.stdout
