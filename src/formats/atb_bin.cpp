@@ -231,17 +231,24 @@ NumberedFile find_by_numbers(const fs::path& file, std::string_view link) {
   }
   const bool is_input = link.starts_with("intensor");
   if (!is_input && !link.starts_with("outtensor")) return {};
-  // {round}/13_Layer/1_Linear/0_Kernel/before/intensor0.bin
+  // {round}/13_Layer/1_Linear/0_Kernel/before/intensor0.bin: up to the round there is nothing else.
+  const auto is_operation = [&](const fs::path& folder) {
+    const std::string name = folder.filename().string();
+    const size_t underscore = name.find('_');
+    return underscore != std::string::npos &&
+           is_number(std::string_view(name).substr(0, underscore));
+  };
   const fs::path kernel = file.parent_path().parent_path();
   fs::path base = kernel.parent_path();
-  if (!numbers.empty())
-    while (base.has_relative_path() && !is_number(base.filename().string()))
-      base = base.parent_path();
-  fs::path operation = base;
-  if (!numbers.empty()) {
-    for (const std::string_view number : numbers)
-      if (!operation.empty()) operation = entry_named(operation, number);
+  if (numbers.empty()) {
+    if (!is_operation(kernel) || !is_operation(base)) return {};
+  } else {
+    for (base = kernel; is_operation(base);) base = base.parent_path();
+    if (!is_number(base.filename().string())) return {};
   }
+  fs::path operation = base;
+  for (const std::string_view number : numbers)
+    if (!operation.empty()) operation = entry_named(operation, number);
   if (operation.empty()) return {};
   return {entry_named(operation / (is_input ? "before" : "after"), link), base};
 }

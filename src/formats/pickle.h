@@ -55,7 +55,8 @@ enum class GlobalKind : uint8_t {
   kOrderedDict,
   kDefaultDict,
   kSet,
-  kHarmless,  // values that hold no tensor: torch.Size, torch.device, numpy scalars, …
+  kHarmless,  // values that hold no tensor: torch.Size, torch.device, …
+  kNumpyScalar,
   kStorage,
   kDType,
   kTensorType,         // torch.Tensor, Parameter, Buffer

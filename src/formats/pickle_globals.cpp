@@ -73,8 +73,8 @@ constexpr Global kGlobals[] = {
     {"__builtin__", "float", kHarmless, {}},
     {"numpy", "dtype", kNumpyDType, {}},
     {"numpy", "ndarray", kHarmless, {}},
-    {"numpy.core.multiarray", "scalar", kHarmless, {}},
-    {"numpy._core.multiarray", "scalar", kHarmless, {}},
+    {"numpy.core.multiarray", "scalar", kNumpyScalar, {}},
+    {"numpy._core.multiarray", "scalar", kNumpyScalar, {}},
 
     {"torch.storage", "UntypedStorage", kStorage, DType::kUInt8},
     {"torch.storage", "_UntypedStorage", kStorage, DType::kUInt8},

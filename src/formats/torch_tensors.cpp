@@ -342,8 +342,8 @@ Result<StorageReference> storage_reference(const Document& document, Id persiste
 // Depth first, in the order of the file; recursion ends at kMaxDepth.
 class TorchFile::Walk {
  public:
-  Walk(const Document& document, std::vector<Entry>& entries, size_t max_entries)
-      : document_(document), entries_(entries), max_entries_(max_entries) {}
+  Walk(const Document& document, std::vector<Entry>& entries, size_t& scalars, size_t max_entries)
+      : document_(document), entries_(entries), scalars_(scalars), max_entries_(max_entries) {}
 
   bool visit(Id id, size_t depth) {
     if (++visits_ > kMaxVisits || depth > kMaxDepth) return false;
@@ -357,6 +357,10 @@ class TorchFile::Walk {
         return add(id);
       case Kind::kCall: {
         const GlobalKind kind = document_.global(id).kind;
+        if (kind == GlobalKind::kNumpyScalar) {
+          ++scalars_;
+          return true;
+        }
         const bool tensor = kind != GlobalKind::kHarmless && kind != GlobalKind::kStorage &&
                             kind != GlobalKind::kDType && kind != GlobalKind::kNumpyDType;
         return !tensor || add(id);
@@ -413,6 +417,7 @@ class TorchFile::Walk {
 
   const Document& document_;
   std::vector<Entry>& entries_;
+  size_t& scalars_;
   size_t max_entries_;
   std::string name_;
   size_t name_bytes_ = 0;
@@ -420,7 +425,7 @@ class TorchFile::Walk {
 };
 
 Result<void> TorchFile::collect(size_t file_bytes) {
-  if (!Walk(document_, entries_, file_bytes).visit(document_.root(), 0))
+  if (!Walk(document_, entries_, numpy_scalars_, file_bytes).visit(document_.root(), 0))
     return fail(
         Error(ErrorCode::kCorrupt, path_)
         << "its values are nested too deeply, shared too often or named at too great length to be "
@@ -429,7 +434,11 @@ Result<void> TorchFile::collect(size_t file_bytes) {
 }
 
 std::string TorchFile::note() const {
-  return entries_.empty() ? "it holds no tensors, only plain values" : "";
+  if (entries_.empty()) return "it holds no tensors, only plain values";
+  if (numpy_scalars_ == 0) return "";
+  return std::to_string(numpy_scalars_) +
+         (numpy_scalars_ == 1 ? " numpy scalar is" : " numpy scalars are") +
+         " left out; save them as arrays, e.g. numpy.asarray(x)";
 }
 
 Result<Tensor> TorchFile::load(size_t index) const {

@@ -80,6 +80,7 @@ class TorchFile : public TensorFile {
   std::string path_;
   pickle::Document document_;
   std::vector<Entry> entries_;
+  size_t numpy_scalars_ = 0;  // which are no tensors
 };
 
 }  // namespace ait::formats

@@ -144,6 +144,30 @@ TEST(AtbDump, TakesTypesAndDataFlowFromTopologies) {
   EXPECT_THAT(recording->problems[0].text(), HasSubstr("broken.json"));
 }
 
+// As msprobe leaves them: info/layer and info/model, by device and process.
+TEST(AtbDump, TakesTopologiesOfMsprobe) {
+  const TempFolder folder;
+  write_dump(folder, "atb_dump_data/data/0_4711");
+  const auto node = [](const std::string& type) {
+    return R"({"opName":"Layer_2","opType":")" + type + R"(","nodes":[
+        {"opName":"LinearOperation_2_0","opType":"LinearOperation",
+         "inTensors":["x","w"],"outTensors":["y"]}]})";
+  };
+  folder.write("atb_dump_data/info/layer/0_4711/Layer_2.json", node("OfLayer"));
+  folder.write("atb_dump_data/info/layer/1_4712/Layer_2.json", node("OfAnother"));
+  const auto path = (folder.path() / "atb_dump_data").string();
+  auto recording = read_atb_dump(path);
+  ASSERT_TRUE(recording);
+  EXPECT_EQ(recording->operations[0].type, "OfLayer");
+  EXPECT_EQ(recording->operations[1].inputs, (std::vector<std::string>{"x", "w"}));
+  folder.write("atb_dump_data/info/model/0_4711/m.json",
+               R"({"modelName":"m","nodes":[)" + node("OfModel") + "]}");
+  recording = read_atb_dump(path);
+  ASSERT_TRUE(recording);
+  EXPECT_EQ(recording->operations[0].type, "OfModel");
+  EXPECT_EQ(recording->model_tops, (std::vector<std::vector<uint64_t>>{{2}}));
+}
+
 TEST(AtbDump, TakesTheTopologiesOfTheProcessAndNotOfOneBeforeWithItsPid) {
   const TempFolder folder;
   write_dump(folder, "ait_dump/tensors/0_4711");

@@ -306,6 +306,18 @@ TEST_F(AtbBin, KeepsLinksInTheFilesOwnFolderWhereThereIsNoDump) {
             ErrorCode::kRefused);
 }
 
+TEST_F(AtbBin, LooksForNumbersOfOperationsInTheRoundOfTheFileAlone) {
+  const std::string round = "x/0_4711/3";
+  folder_.write(round + "/13_Layer/after/outtensor0.bin", bin("2", "ab"));
+  EXPECT_TRUE(read_path(
+      folder_.write(round + "/13_Layer/1_Add/before/intensor0.bin", link_to("13_outtensor0.bin"))));
+  // What lies between is no operation's folder, so that the number above it is no round.
+  EXPECT_FALSE(read_path(folder_.write(round + "/other/13_Layer/1_Add/before/intensor0.bin",
+                                       link_to("13_outtensor0.bin"))));
+  EXPECT_FALSE(
+      read_path(folder_.write(round + "/before/intensor0.bin", link_to("outtensor0.bin"))));
+}
+
 TEST_F(AtbBin, FollowsOneLinkOnlyAndOnlyToTheSameKindOfTensor) {
   folder_.write("data.bin", bin("2", "ab"));
   folder_.write("link.bin", link_to("data.bin"));
