@@ -160,6 +160,7 @@ class Construct {
     if (!fs::exists(path, ignored)) return out;
     const auto text = read_text(path, kMaxConstructBytes);
     if (!text) return fail(text.error());
+    if (text->empty()) return out;  // as older versions leave it where no module was recorded
     simdjson::ondemand::parser parser;
     simdjson::ondemand::document document;
     simdjson::ondemand::object calls;
@@ -447,7 +448,7 @@ class FolderReader {
           {named.round,
            {named.operation, tensor,
             has_data ? std::string(kDataFolder) + "/" + data_name : std::string(kDumpFile),
-            has_data ? std::string() : item.name()}});
+            has_data ? std::string() : item.name(), has_data ? Kept::kBytes : Kept::kStatistics}});
     });
     if (unknown > 0)
       problems_.push_back(Error(ErrorCode::kUnsupported, (*file)->path())

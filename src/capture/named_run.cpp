@@ -129,7 +129,7 @@ void NamedRun::name_files(Recording& recording) const {
       const Tensor& tensor = files.tensors.at(file.substr(file.find('/') + 1));
       names.name_of.push_back(place_of(tensor.path));
       names.member_of.push_back(place_of(tensor.member));
-      if (!tensor.member.empty()) recording.slots[slot].kept = Kept::kStatistics;
+      if (tensor.kept != Kept::kBytes) recording.slots[slot].kept = tensor.kept;
     }
     units.front().content = static_cast<uint32_t>(contents.size());
     contents.push_back(std::move(slots));

@@ -31,7 +31,8 @@ class NamedRun {
     std::string operation;
     std::string name;    // "input_0", "output"
     std::string path;    // below `folder`
-    std::string member;  // in a file that keeps statistics of several tensors; else empty
+    std::string member;  // its name in a file of several tensors; empty for a file's only one
+    Kept kept = Kept::kBytes;
   };
   // `folder` is below the rank's, the same for all tensors of a rank and round. Of two tensors of
   // one name the first counts.

@@ -11,6 +11,7 @@
 #include "capture/module_tree.h"
 #include "capture/named_run.h"
 #include "capture/torch_dump.h"
+#include "formats/registry.h"
 
 namespace ait::capture {
 namespace {
@@ -20,6 +21,7 @@ constexpr std::string_view kBetween = "___";
 constexpr std::string_view kHooked = "non_intrusive__";
 constexpr std::string_view kGradient = "grad__";
 constexpr std::string_view kParameter = "param__";
+constexpr std::string_view kValue = "value";
 
 std::optional<uint64_t> number_of(std::string_view text) {
   uint64_t number = 0;
@@ -51,6 +53,33 @@ void take_hooked_name(std::string_view name, SglangFileName& out) {
   for (size_t i = 0; i < word; ++i) out.operation += "." + std::string(parts[i]);
   out.tensor = parts[word] == "inputs" ? "input" : "output";
   for (size_t i = word + 1; i < parts.size(); ++i) out.tensor += "_" + std::string(parts[i]);
+}
+
+// A tensor of a file.
+struct Held {
+  std::string below;   // what it is called below "output": "_0" of "value[0]"
+  std::string member;  // empty for a file's only tensor
+};
+
+// What the value of a file holds: a tensor, several, or none. What lies in "meta" is none of it.
+std::vector<Held> held_by(const std::string& path) {
+  const auto file = formats::open_tensor_file(path);
+  if (!file) return {{"", ""}};  // whoever reads it says why it cannot be read
+  std::vector<Held> out;
+  for (size_t i = 0; i < (*file)->size(); ++i) {
+    const std::string name = (*file)->name(i);
+    const auto is_in = [&](std::string_view key) {
+      return name.starts_with(key) &&
+             (name.size() == key.size() || name[key.size()] == '.' || name[key.size()] == '[');
+    };
+    if (is_in("meta")) continue;
+    std::string below = is_in(kValue) ? name.substr(kValue.size()) : name;
+    std::erase(below, ']');
+    for (char& c : below)
+      if (c == '[' || c == '.') c = '_';
+    out.push_back({std::move(below), (*file)->size() == 1 ? "" : name});
+  }
+  return out;
 }
 
 }  // namespace
@@ -140,14 +169,20 @@ Result<Recording> read_sglang_dump(const std::string& path) {
   NamedRun run;
   // How often a tensor was dumped in a step: each time is another call.
   std::map<std::tuple<uint64_t, uint64_t, std::string>, uint32_t> seen;
+  // What a tensor's files hold is looked up in the first of them.
+  std::map<std::string, std::vector<Held>> known;
   for (const auto& [name, file] : files) {
+    const auto [held, is_new] = known.try_emplace(name.operation + "/" + name.tensor);
+    if (is_new) held->second = held_by(path + "/" + file);
+    if (held->second.empty()) continue;
     const uint32_t call = seen[{name.rank, name.step, name.operation + "/" + name.tensor}]++;
     const std::string operation =
         name.operation + (call > 0 ? "#" + std::to_string(call) : std::string());
     run.add_operation(operation, "", module_around(operation), name.index);
-    run.add(static_cast<size_t>(std::distance(ranks.begin(), ranks.find(name.rank))),
-            static_cast<size_t>(std::distance(steps.begin(), steps.find(name.step))), "",
-            {operation, name.tensor, file, ""});
+    for (const auto& [below, member] : held->second)
+      run.add(static_cast<size_t>(std::distance(ranks.begin(), ranks.find(name.rank))),
+              static_cast<size_t>(std::distance(steps.begin(), steps.find(name.step))), "",
+              {operation, name.tensor + folder_safe(below), file, member});
   }
   run.finish(recording);
   return recording;

@@ -148,7 +148,7 @@ Result<Recording> read_transformers_debug(const std::string& path) {
     }
     run.add_operation(operation, operation == "root" ? calls->model : "", module_around(operation),
                       position);
-    run.add(0, 0, "", {operation, std::move(parsed->tensor), entry.name, ""});
+    run.add(0, 0, "", {operation, std::move(parsed->tensor), entry.name, {}});
   }
   if (is_empty)
     return fail(Error(ErrorCode::kUsage, path)

@@ -370,3 +370,10 @@ def test_backward_passes_are_those_of_torch(ait, tmp_path):
     assert torch.equal(new["1/backward.blocks.1.fc/output_grad_weight.pth"], model.blocks[1].fc.weight.grad)
     # A function is in the module that called it, in the call that it was called in.
     assert torch.equal(new["0/root.blocks.1.fc#1.linear/input_0.pth"], new["0/root.blocks.1.fc#1/input_0.pth"])
+
+
+def test_an_empty_construct_json_says_nothing(tmp_path, compare):
+    root = write(tmp_path / "dump", {"Module.fc.Linear.forward.0": VALUE}, torch.save)
+    (root / "step0" / "rank0" / "construct.json").write_text("")
+    process = compare("-o", "out", golden=root, my=root)
+    assert counts(process) == (1, 0, 0) and "warning" not in process.stderr, process.stderr
