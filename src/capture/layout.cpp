@@ -38,6 +38,8 @@ constexpr std::array kLayouts = {
            read_as_run<read_atb_dump>},
     Layout{"FX dump", RunKind::kOperations, true, is_fx_tree, read_as_run<read_fx_tree>},
     Layout{"GE dump", RunKind::kOperations, false, is_ge_tree, read_as_run<read_ge_tree>},
+    Layout{"Polygraphy results", RunKind::kOperations, true, is_polygraphy_results,
+           read_as_run<read_polygraphy_run>},
     Layout{"Polygraphy results", RunKind::kWeights, false, is_polygraphy_results,
            read_as_run<read_polygraphy_results>},
     Layout{"checkpoint", RunKind::kWeights, false, is_checkpoint, read_as_run<read_checkpoint>},

@@ -5,10 +5,15 @@
 #include <string>
 
 #include "capture/capture.h"
+#include "capture/recording.h"
 
 namespace ait::capture {
 
 bool is_polygraphy_results(const std::string& path);
 Result<Capture> read_polygraphy_results(const std::string& path);
+
+// The same as a run of operations, each with one output: "root.logits". Runs of other tools are
+// compared with that.
+Result<Recording> read_polygraphy_run(const std::string& path);
 
 }  // namespace ait::capture

@@ -46,6 +46,9 @@ class Files {
     }
     if (record.member.empty() && open_.file->size() == 1)
       return std::pair<const formats::TensorFile*, size_t>(open_.file.get(), 0);
+    if (record.member.empty())
+      return fail(Error(ErrorCode::kUsage, record.path)
+                  << "holds " << open_.file->size() << " tensors, and should hold one");
     const auto found = open_.index_of.find(record.member);
     if (found == open_.index_of.end())
       return fail(Error(ErrorCode::kNotFound, record.path)
@@ -229,13 +232,7 @@ Result<RunCounts> convert_recording(const Recording& recording, Writer writer,
 // Each name is an operation with one output.
 RunCounts convert_records(const Capture& capture, Writer writer) {
   for (TensorRecord record : capture.records) {
-    // "logits" of "0/logits", "onnxrt/logits" of "onnxrt/0/logits"
     std::string name = record.operation;
-    const std::string iteration = record.round + "/";
-    if (name.starts_with(iteration))
-      name.erase(0, iteration.size());
-    else if (const size_t at = name.find("/" + iteration); at != std::string::npos)
-      name.erase(at, iteration.size());
     std::replace(name.begin(), name.end(), '/', '_');
     record.operation = "root." + name;
     writer.add(record, "0_0", "output");

@@ -307,10 +307,13 @@ Error only_one_dump(const std::string& other) {
             "give two dumps, or two folders of tensor files";
 }
 
-Error folder_and_tensor(const std::string& folder, const std::string& file) {
-  return Error(ErrorCode::kUsage, folder)
-         << "is a folder but " << printable(file)
-         << " is a file of one tensor; give two files, two folders, or two checkpoints";
+Error folder_and_file(const std::string& folder, const std::string& file, bool has_names) {
+  Error error(ErrorCode::kUsage, folder);
+  error << "is a folder but " << printable(file);
+  if (has_names)
+    return error << " holds tensors by their names; give two such files, or in place of the folder "
+                    "a checkpoint or what a run was recorded in";
+  return error << " is a file of one tensor; give two files, two folders, or two checkpoints";
 }
 
 // Options that only dumps have a use for.
@@ -369,7 +372,10 @@ Result<PairList> pair_alike(const Understood& options, std::span<const Layout> l
   const bool golden_folder = is_folder(inputs.golden);
   const bool actual_folder = is_folder(inputs.actual);
   const auto layout_of = [&](const std::string& path, bool is_tensor, const Way& way, Role role) {
-    const bool fits = is_folder(path) || (way.takes_files && !is_tensor);
+    // Two files that hold a run each are compared name by name.
+    const bool takes_files =
+        way.takes_files || (way.kind == RunKind::kOperations && golden_folder != actual_folder);
+    const bool fits = is_folder(path) || (takes_files && !is_tensor);
     return fits ? find_layout(path, way.kind, role, layouts) : nullptr;
   };
   for (const Way& way : kWays) {
@@ -398,8 +404,10 @@ Result<PairList> pair_alike(const Understood& options, std::span<const Layout> l
       return fail(only_one_dump(golden != nullptr ? inputs.actual : inputs.golden));
   }
   if (!golden_folder && !actual_folder) return PairList{};  // a single pair
-  return fail(golden_folder ? folder_and_tensor(inputs.golden, inputs.actual)
-                            : folder_and_tensor(inputs.actual, inputs.golden));
+  const std::string& folder = golden_folder ? inputs.golden : inputs.actual;
+  const std::string& file = golden_folder ? inputs.actual : inputs.golden;
+  return fail(folder_and_file(
+      folder, file, find_layout(file, RunKind::kWeights, Role::kActual, layouts) != nullptr));
 }
 
 }  // namespace

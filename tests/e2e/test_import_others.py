@@ -6,6 +6,7 @@ import json
 import re
 
 import gguf
+import msprobe_model
 import numpy as np
 import onnx
 import onnx.numpy_helper
@@ -146,6 +147,12 @@ def test_numpy_arrays_inside_torch_files(tmp_path, ait, protocol):
         same_bits(read[f"arrays.{name}"], array.astype(array.dtype.newbyteorder("=")))
 
 
+def test_numpy_scalars_inside_torch_files_are_named_as_left_out(tmp_path, ait):
+    torch.save({"loss": np.float32(3.5), "steps": np.int64(7), "tensor": torch.ones(2)}, tmp_path / "x.pt")
+    shown = ait("show", "x.pt")
+    assert shown.returncode == 0 and "2 numpy scalars are left out" in shown.stdout + shown.stderr, shown.stderr
+
+
 def test_arrays_of_objects_are_refused(tmp_path, ait):
     torch.save({"a": np.array([None, 1], object)}, tmp_path / "x.pt")
     assert "object" in error_line(ait("show", tmp_path / "x.pt"))
@@ -202,6 +209,33 @@ def test_runners_of_polygraphy_are_told_apart_but_not_when_they_ran(tmp_path, co
     new = tmp_path / "new" / "ait_dump" / "torch_tensors" / "0_0" / "1"
     assert torch.load(new / "root.onnxrt-runner-N0_y" / "output.pth")[0] == 1
     assert torch.load(new / "root.trt-runner-N0_y" / "output.pth")[0] == 11
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_results_of_polygraphy_are_compared_with_a_recording(tmp_path, compare, turned):
+    model = msprobe_model.make_model()
+    with register_hook(model, DumpConfig(str(tmp_path / "ours"), token_range=[0, 1])):
+        msprobe_model.run(model)
+    outputs = []
+    model.blocks[1].register_forward_hook(lambda *call: outputs.append({"/blocks.1/Add_output_0": call[2].numpy()}))
+    model.out.register_forward_hook(lambda *call: outputs[-1].update(logits=call[2].numpy()))
+    msprobe_model.run(model)
+    results = RunResults()
+    results.append(("onnxrt-runner-N0-06/24/26-12:34:56", [IterationResult(each) for each in outputs]))
+    results.save(str(tmp_path / "theirs.json"))
+    sides = [tmp_path / "ours" / "ait_dump", tmp_path / "theirs.json"]
+    process = compare("-o", "out", golden=sides[turned], my=sides[not turned])
+    assert ", 0 differ, 0 could not be compared" in process.stdout, process.stdout + process.stderr
+    assert f"{'golden' if turned else 'my side'}: 2 of 2 operations paired" in process.stdout, process.stdout
+
+
+def test_results_of_polygraphy_and_a_folder_of_files_are_refused_for_what_they_are(tmp_path, compare):
+    results = RunResults()
+    results.append(("runner", [IterationResult({"y": np.arange(3.0)})]))
+    results.save(str(tmp_path / "theirs.json"))
+    (tmp_path / "files").mkdir()
+    np.save(tmp_path / "files" / "y.npy", np.arange(3.0))
+    assert "holds tensors by their names" in error_line(compare("-o", "out", golden="files", my="theirs.json"))
 
 
 def test_inputs_of_polygraphy(tmp_path, ait):
@@ -283,6 +317,26 @@ def test_sglang_dumps_are_runs(tmp_path, compare, ait):
     new = tmp_path / "new" / "ait_dump" / "torch_tensors" / "1_0" / "1" / "root.model.norm"
     assert torch.load(new / "output.pth")[0, 1] != torch.load(new / "input_0.pth")[0, 1]
     assert json.loads((new.parents[1] / "model_tree.json").read_text())["name"] == "root"
+
+
+def test_values_of_sglang_may_be_lists_and_no_tensors(tmp_path, compare, ait):
+    value = torch.arange(4.0).reshape(2, 2)
+    (tmp_path / "dump").mkdir()
+    for index, (name, each, meta) in enumerate(
+        [("pair", [value, value + 1], {}), ("number", 5, {}), ("one", value, {"weight": torch.ones(2)})]
+    ):
+        path = tmp_path / "dump" / f"step=0___rank=0___dump_index={index}___name={name}.pt"
+        torch.save({"value": each, "meta": meta}, path)
+    process = compare("-o", "out", golden="dump", my="dump")
+    assert "3 pairs: 3 identical" in process.stdout, process.stdout
+    rows = next((tmp_path / "out").glob("*.csv")).read_text().splitlines()[1:]
+    names = {"root.pair/output_0", "root.pair/output_1", "root.one/output"}
+    assert {row.split(",")[1].split(":")[0] for row in rows} == names
+    process = ait("llm", "convert", "dump", "new", "--to", "dump")
+    assert process.returncode == 0 and "could not be converted" not in process.stdout, process.stdout
+    new = tmp_path / "new" / "ait_dump" / "torch_tensors" / "0_0" / "0"
+    assert {f"{path.parent.name}/{path.stem}" for path in new.glob("*/*.pth")} == names
+    assert torch.equal(torch.load(new / "root.pair" / "output_1.pth"), value + 1)
 
 
 def test_what_is_no_run_is_not_converted_to_a_dump(tmp_path, ait):
