@@ -2,6 +2,7 @@
 // corpora (tests/attacks) includes it too.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,7 @@
 #include "capture/checkpoint.h"
 #include "capture/labels.h"
 #include "capture/manual_mapping.h"
+#include "capture/msprobe_dump.h"
 #include "capture/torch_dump.h"
 #include "fuzz/input_folder.h"
 #include "graph/atb_param.h"
@@ -62,6 +64,27 @@ inline int read_as_model_tree(const uint8_t* data, size_t size) {
     if (operation.parent != capture::kNoOperation && operation.parent >= i) std::abort();
     if (operation.end <= i || operation.end > recording->operations.size()) std::abort();
   }
+  return 0;
+}
+
+// dump.json of msprobe, and after a NUL its construct.json.
+inline int read_as_msprobe_dump(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const size_t end = text.find('\0');
+  InputFolder::with("step0/rank0/dump.json", data, std::min(end, size));
+  if (end != std::string_view::npos)
+    InputFolder::only().write("step0/rank0/construct.json", text.substr(end + 1));
+  const auto recording = capture::read_msprobe_dump(InputFolder::only().path());
+  if (!recording) return 0;
+  for (uint32_t i = 0; i < recording->operations.size(); ++i) {  // parents before what is in them
+    const capture::Operation& operation = recording->operations[i];
+    if (operation.parent != capture::kNoOperation && operation.parent >= i) std::abort();
+    if (operation.end <= i || operation.end > recording->operations.size()) std::abort();
+  }
+  for (size_t round = 0; round < recording->rounds.size(); ++round)
+    for (uint32_t slot = 0; slot < recording->slots.size(); ++slot)
+      if (recording->has(0, round, slot) && recording->record(0, round, slot).member.empty())
+        std::abort();  // there are no files beside it
   return 0;
 }
 

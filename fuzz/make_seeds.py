@@ -128,6 +128,31 @@ def msprobe_json_seeds():
     yield "not_finite", document(module.dump(module.call(module.tensor(Max=float("nan"), Min=float("-inf")))))
 
 
+def msprobe_dump_seeds():
+    module = msprobe_json_attacks
+
+    def both(parents, *gradients):
+        value = module.tensor(shape=[2, 2])
+        data = {
+            key: {"input" if "backward" in key else "input_args": [value], "output": [value]}
+            for key in parents
+            if "parameters_grad" not in key
+        }
+        data |= {key: {"weight": [value]} for key in gradients}
+        return document(module.dump(data)) + b"\0" + document(parents)
+
+    outer, inner = "Module.a.Block.forward.0", "Module.a.softmax.Softmax.forward.0"
+    yield (
+        "mix",
+        both({"Torch.softmax.0.forward": outer, outer: None, "Functional.softmax.0.forward": inner, inner: outer}),
+    )
+    forward, backward = "Module.a.fc.Linear.forward", "Module.a.fc.Linear.backward"
+    parents = {f"{forward}.0": "Module.a.A.forward.0", f"{forward}.1": "Module.a.A.forward.1", f"{backward}.1": ""}
+    yield "rounds", both(parents, "Module.a.fc.Linear.parameters_grad.1", "Module.a.fc.Linear.parameters_grad")
+    yield "megatron", both({"Cell.a.A.forward.7": [None, 0], "Mint.add.3.forward": ["Cell.a.A.forward.7", 1]})
+    yield "circle", both({outer: inner, inner: outer, "NPU.f.4294967295.forward": inner})
+
+
 def ge_statistics_seeds():
     def saved(save, inputs, outputs):
         out = io.BytesIO()
@@ -586,6 +611,7 @@ SEEDS = {
     "fuzz_polygraphy_json": polygraphy_json_seeds(),
     "fuzz_atb_statistics": atb_statistics_seeds(),
     "fuzz_msprobe_json": msprobe_json_seeds(),
+    "fuzz_msprobe_dump": msprobe_dump_seeds(),
     "fuzz_ge_text": ge_text_seeds(),
     "fuzz_folder_index": folder_index_seeds(),
     "fuzz_rows": rows_seeds(),

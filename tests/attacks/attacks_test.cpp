@@ -247,6 +247,7 @@ const std::map<std::string, int (*)(const uint8_t* data, size_t size)> kOtherTar
     {"fuzz_manifest", fuzz::read_as_manifest},
     {"fuzz_metadata", fuzz::read_as_metadata},
     {"fuzz_model_tree", fuzz::read_as_model_tree},
+    {"fuzz_msprobe_dump", fuzz::read_as_msprobe_dump},
     {"fuzz_op_mapping", fuzz::read_as_op_mapping},
     {"fuzz_op_param", fuzz::read_as_op_param},
     {"fuzz_operation_rows", fuzz::read_as_operation_rows},
