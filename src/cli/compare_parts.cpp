@@ -113,8 +113,8 @@ int run_plan(const CompareOptions& options, const match::PairList& list) {
   log_problems(list);
   log_info("planning " + printable(list.what));
   const compare::Options measured = measure_options(options);
-  const compare::PlanSettings settings{measured.compat, measured.rows, options.extended,
-                                       options.statistics, options.fail_on_text};
+  const compare::PlanSettings settings{measured.compat,    measured.rows,        options.extended,
+                                       options.statistics, options.fail_on_text, AIT_VERSION};
   const GracefulStop stop;
   const auto path = compare::write_plan(options.plan, list, settings, stop.requested(),
                                         options.nodes, capture::node_path);
@@ -140,6 +140,12 @@ int run_part(const CompareOptions& options) {
   use_node_paths(plan->facts().nodes);
   if (options.lists_files) return list_files(options, *plan);
   if (!options.cut.empty()) return run_cut(options, *plan);
+  // Rows of two versions in one report might mean two things.
+  if (const std::string& version = plan->facts().settings.version; version != AIT_VERSION)
+    return report_error(Error(ErrorCode::kUsage, options.from_plan)
+                        << "was made by ait " << printable(version)
+                        << ", and this is ait " AIT_VERSION
+                           "; use one version for the plan and all its parts");
   const auto part = plan->part(options.part);
   if (!part) return report_error(part.error());
   const GracefulStop stop;

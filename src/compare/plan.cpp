@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "base/parallel.h"
 #include "compare/plan_codec.h"
 #include "formats/registry.h"
+#include "record/crc32.h"
 
 namespace ait::compare {
 namespace {
@@ -104,7 +106,7 @@ class PlanWriter {
     for (Waiting& waiting : waiting_)
       if (waiting.pairs > 0)
         if (auto ended = end_block(waiting); !ended) return fail(ended.error());
-    if (!facts.only) facts.identity = {pairs_, bytes_, file_.checksum()};
+    if (!facts.only) facts.identity = {pairs_, bytes_, checksum_now()};
     std::string note;
     std::vector<std::string> previous;
     Encoder encoder(note, previous);
@@ -122,6 +124,13 @@ class PlanWriter {
     uint32_t pairs = 0;
     BlockFacts facts;
   };
+
+  // Of the pairs and of when they are planned: a plan with other settings, or one that is made after
+  // files have changed under the same names, is another one, and has no parts in common with this.
+  uint32_t checksum_now() const {
+    const int64_t now = std::chrono::system_clock::now().time_since_epoch().count();
+    return record::crc32(&now, sizeof now, file_.checksum());
+  }
 
   Result<void> end_block(Waiting& waiting) {
     blocks_.push_back(waiting.facts);

@@ -29,7 +29,7 @@
 
 namespace ait::compare {
 
-inline constexpr uint32_t kPlanVersion = 1;
+inline constexpr uint32_t kPlanVersion = 2;
 
 // What was asked for beside the paths, which parts and their merging have to know.
 struct PlanSettings {
@@ -38,9 +38,10 @@ struct PlanSettings {
   bool extended = false;
   bool statistics = false;
   std::string fail_on;  // as it was given
+  std::string version;  // of the program that makes the plan
 };
 
-// Equal in a plan and in all parts that were made of it.
+// Equal in a plan and in all parts that were made of it; no two plans have the same.
 struct PlanIdentity {
   uint64_t pairs = 0;
   uint64_t bytes = 0;

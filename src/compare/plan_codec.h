@@ -210,11 +210,11 @@ bool facts_fields(Codec& c, T& facts) {
                   [&](auto& found) { return automatic_fields(c, found); }) &&
          choice(c, settings.compat, MetricCompat::kAit) && field(c, settings.rows) &&
          field(c, settings.extended) && field(c, settings.statistics) &&
-         field(c, settings.fail_on) && field(c, facts.identity.pairs) &&
-         field(c, facts.identity.bytes) && field(c, facts.identity.checksum) &&
-         texts_fields(c, facts.nodes) && optional(c, facts.only, [&](auto& only) {
-           return field(c, only.part) && field(c, only.parts);
-         });
+         field(c, settings.fail_on) && field(c, settings.version) &&
+         field(c, facts.identity.pairs) && field(c, facts.identity.bytes) &&
+         field(c, facts.identity.checksum) && texts_fields(c, facts.nodes) &&
+         optional(c, facts.only,
+                  [&](auto& only) { return field(c, only.part) && field(c, only.parts); });
 }
 
 template <typename Codec, typename T>

@@ -5,7 +5,7 @@ import zlib
 
 from hostile_rows import block, header, record, row, text, whole
 
-VERSION = 1
+VERSIONS = {b"ait plan": 2, b"ait part": 1}
 
 
 def side(records=None, transform=whole(0) * 6, rows=whole(0), dequantise=0):
@@ -32,6 +32,7 @@ def facts(
     tokens=None,
     only=whole(0),
     kind=whole(1) + whole(3),
+    version=b"0.0.0",
 ):
     nothing = whole(0) + whole(0)  # of completeness: nobody says, no doubts
     automatic = whole(0)
@@ -39,14 +40,14 @@ def facts(
         coverage = whole(0) * 4
         automatic = whole(1) + coverage * 2 + whole(0) * 4 + text(b"by name") + tokens + whole(0)
     out = kind + text(b"two folders") + whole(0) + nothing * 2 + automatic
-    out += whole(0) * 4 + text()  # settings
+    out += whole(0) * 4 + text() + text(version)  # settings
     out += whole(pairs) + whole(size) + whole(checksum)
     out += whole(len(nodes)) + b"".join(nodes) + only
     return out + whole(len(blocks)) + b"".join(whole(number) for each in blocks for number in each)
 
 
 def file_of(magic, blocks, note, items=None, offsets=None, checksum=None):
-    out, found, count = header(VERSION, magic), [], 0
+    out, found, count = header(VERSIONS[magic], magic), [], 0
     for each in blocks:
         found.append(len(out))
         out += each

@@ -14,7 +14,7 @@ def plan_attacks():
         attack(f"plan/{name}.plan", why, content, words, **more)
 
     add("other_magic", "a store of rows", b"ait rows" + plan(pair())[8:], "is not a plan", code="Unsupported")
-    add("version_2", "a version that does not exist", header(2, b"ait plan"), "pairs of version 2", code="Unsupported")
+    add("version_3", "a version that does not exist", header(3, b"ait plan"), "pairs of version 3", code="Unsupported")
     add("without_end", "a plan that was cut short", plan(pair())[:-24], "was cut short")
     add("without_facts", "pairs of which nothing is said", plan(pair(), note=b""), FACTS)
     add("facts_checksum", "facts with another checksum", plan(pair(), checksum=1), "holds a damaged note")

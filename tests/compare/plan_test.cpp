@@ -90,7 +90,7 @@ match::PairList full_list(size_t count) {
   return list;
 }
 
-PlanSettings full_settings() { return {MetricCompat::kAit, true, true, false, "nan"}; }
+PlanSettings full_settings() { return {MetricCompat::kAit, true, true, false, "nan", "1.2.3"}; }
 
 void expect_equal(const match::Side& a, const match::Side& b) {
   ASSERT_EQ(a.records.size(), b.records.size());
@@ -160,7 +160,19 @@ TEST(Plan, KeepsWhatIsKnownOfAllPairs) {
   EXPECT_EQ(list.automatic->notes, expected.automatic->notes);
   const PlanSettings& settings = plan->facts().settings;
   EXPECT_TRUE(settings.compat == MetricCompat::kAit && settings.rows && settings.extended &&
-              !settings.statistics && settings.fail_on == "nan");
+              !settings.statistics && settings.fail_on == "nan" && settings.version == "1.2.3");
+}
+
+TEST(Plan, IsNoOtherPlanOfTheSamePairs) {
+  const TempFolder folder;
+  std::vector<PlanIdentity> found;
+  for (const char* name : {"/one.plan", "/two.plan"}) {
+    const auto path =
+        write_plan(folder.path().native() + name, full_list(3), full_settings(), kGoOn);
+    found.push_back(Plan::open(path.value()).value().facts().identity);
+  }
+  EXPECT_EQ(found[0].pairs, found[1].pairs);
+  EXPECT_FALSE(found[0] == found[1]);
 }
 
 // The numbers of each part, and that together they are all.

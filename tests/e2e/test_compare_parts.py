@@ -2,17 +2,21 @@
 
 import json
 import os
+import pathlib
 import random
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
 from conftest import error_line
 from parts import document_of, in_one, in_parts, merged, plain_folders, report_of, run_parts
+
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "attacks"))
 
 
 @pytest.mark.parametrize("options", [("--extended",), ("--stats", "--metric-compat", "msit")])
@@ -180,6 +184,31 @@ def test_parts_of_two_plans_or_divisions_are_not_mixed(ait, tmp_path):
     run_parts(ait, "one.plan", 2, "parts", twice=0)
     run_parts(ait, "one.plan", 3, "parts", twice=0)
     assert "division by 2 and by 3" in error_line(ait("llm", "compare", "--merge", "parts"))
+
+
+@pytest.mark.parametrize("options", [["--extended"], ["--fail-on", "nan"], []])
+def test_parts_of_the_same_pairs_under_another_plan_are_not_mixed(ait, tmp_path, options):
+    """Other settings, or files that were recorded anew in the same sizes."""
+    golden, mine = plain_folders(tmp_path, pairs=20)
+    ait("llm", "compare", "-gp", golden, "-mp", mine, "--plan", "one.plan")
+    run_parts(ait, "one.plan", 2, "parts", twice=0)
+    for path in mine.glob("*.npy"):
+        path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\0")
+    ait("llm", "compare", "-gp", golden, "-mp", mine, *options, "--plan", "two.plan")
+    other = ait("llm", "compare", "--from-plan", "two.plan", "--part", "1/2", "-o", "parts")
+    assert "holds parts of another plan" in error_line(other)
+    run_parts(ait, "two.plan", 2, "others", twice=0)
+    shutil.copy(tmp_path / "others/part_1_of_2.part", tmp_path / "parts")
+    assert "part of another plan" in error_line(ait("llm", "compare", "--merge", "parts"))
+
+
+def test_a_plan_of_another_version_is_refused(ait, tmp_path):
+    import hostile_plan
+
+    (tmp_path / "old.plan").write_bytes(hostile_plan.plan(hostile_plan.pair()))
+    done = ait("llm", "compare", "--from-plan", "old.plan", "--part", "1/1", "-o", "parts")
+    assert "old.plan: was made by ait 0.0.0, and this is ait " in error_line(done)
+    assert not (tmp_path / "parts").exists()
 
 
 def test_what_is_no_plan_and_no_part_is_refused_in_one_line(ait, tmp_path):
