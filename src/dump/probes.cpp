@@ -13,6 +13,7 @@
 #include "launch/output_of.h"
 #include "launch/preload.h"
 #include "launch/program.h"
+#include "launch/python.h"
 
 namespace ait::dump {
 namespace {
@@ -30,7 +31,8 @@ bool holds_startup(const fs::path& folder) {
 }
 
 std::string startup_of(const std::string& python) {
-  auto answer = launch::output_of({python, "-c", kStartupQuestion}, kPythonLimit);
+  auto answer = launch::output_of(
+      {python, "-c", std::string(launch::kNotFromHere) + kStartupQuestion}, kPythonLimit);
   if (!answer) return {};
   while (!answer->empty() && answer->back() == '\n') answer->pop_back();
   // The last line: a sitecustomize of the user's may have something to say before it.

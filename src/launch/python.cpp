@@ -15,6 +15,8 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kPythonLimit{20};
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+constexpr const char* kRunModule =
+    "import runpy; runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)";
 
 std::string wanted_python() {
   const char* named = std::getenv("AIT_PYTHON");
@@ -49,7 +51,9 @@ Result<std::string> find_python() {
   const std::string path = Environment::of_this_process().get("PATH").value_or(kDefaultPath);
   const auto program = find_program(python, path);
   if (!program) return fail(program.error());
-  if (const auto answer = output_of({program->path, "-c", "import ait_llm"}, kPythonLimit); !answer)
+  if (const auto answer = output_of(
+          {program->path, "-c", std::string(kNotFromHere) + "import ait_llm"}, kPythonLimit);
+      !answer)
     return fail(Error(ErrorCode::kNotFound, program->path)
                 << "this Python does not have the package ait_llm, which this command needs; "
                    "install it there, or name a Python that has it with AIT_PYTHON");
@@ -69,7 +73,8 @@ Result<ChildEnd> run_python_module(const std::string& module,
                                    const std::vector<std::string>& words) {
   const auto python = find_python();
   if (!python) return fail(python.error());
-  std::vector<std::string> command = {*python, "-m", module};
+  std::vector<std::string> command = {*python, "-c", std::string(kNotFromHere) + kRunModule,
+                                      module};
   command.insert(command.end(), words.begin(), words.end());
   return run_child(*python, command, Environment::of_this_process());
 }

@@ -17,6 +17,11 @@
 
 namespace ait::launch {
 
+// `python -c` and `python -m` take modules from the current folder before all others, and that may be
+// a dump of anybody's: what is given to -c begins with this.
+inline constexpr const char* kNotFromHere =
+    "import sys; sys.path[:] = [p for p in sys.path if p]; ";
+
 // $AIT_PYTHON, else that of the environment which this program is installed in or was built beside,
 // else python3. The first of these that is there must have the package, or this program is of a
 // bundle, which has it.
@@ -37,7 +42,7 @@ class PythonOptions {
   std::deque<std::pair<const char*, bool>> flags_;
 };
 
-// `python -m module words…`, with the terminal.
+// `python -m module words…`, with the terminal, and nothing of the current folder.
 Result<ChildEnd> run_python_module(const std::string& module,
                                    const std::vector<std::string>& words);
 
