@@ -1,6 +1,7 @@
 #include "capture/node_map.h"
 
 #include <simdjson.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -39,7 +40,7 @@ Error cannot_list(const std::string& path, const std::error_code& error) {
 }
 
 // Links and copies of all that a folder of this machine holds, below `into`.
-Result<void> list_here(const NodeFolder& from, const fs::path& into) {
+Result<void> list_here(const NodeFolder& from, const fs::path& into, std::vector<Error>& problems) {
   std::error_code error;
   fs::create_directories(into, error);
   fs::recursive_directory_iterator at(from.folder, error);
@@ -48,8 +49,8 @@ Result<void> list_here(const NodeFolder& from, const fs::path& into) {
                     ? Error(ErrorCode::kNotFound, from.folder)
                           << "no such folder, which the map names for " << printable(from.node)
                     : cannot_list(from.folder, error));
+  std::vector<std::pair<fs::path, fs::file_time_type>> times;
   for (; at != fs::recursive_directory_iterator(); at.increment(error)) {
-    if (error) return fail(cannot_list(from.folder, error));
     if (at->path().filename().native().starts_with('.')) {
       at.disable_recursion_pending();
       continue;
@@ -58,15 +59,25 @@ Result<void> list_here(const NodeFolder& from, const fs::path& into) {
     std::error_code ignored;
     if (at->is_directory(ignored) && !at->is_symlink(ignored)) {
       fs::create_directories(into / inside, error);
-    } else if (inside.extension() == ".json") {
-      fs::copy_file(at->path(), into / inside, error);
-    } else {
+      if (const auto time = at->last_write_time(ignored); !ignored)
+        times.emplace_back(into / inside, time);
+      // An iterator that cannot enter a folder would be at its end.
+      if (const fs::directory_iterator inner(at->path(), ignored); ignored) {
+        problems.push_back(cannot_list(from.node + ":" + at->path().native(), ignored));
+        at.disable_recursion_pending();
+      }
+    } else if (inside.extension() != ".json" ||
+               !fs::copy_file(at->path(), into / inside, ignored)) {
+      // Whoever opens what cannot be copied says why.
+      fs::remove(into / inside, ignored);
       const uint64_t bytes = at->file_size(ignored);
       fs::create_symlink(link_text({ignored ? 0 : bytes, from.node + ":" + at->path().native()}),
                          into / inside, error);
     }
     if (error) return fail(Error(ErrorCode::kUnwritable, into / inside) << error.message());
   }
+  if (error) return fail(cannot_list(from.folder, error));
+  for (const auto& [folder, time] : times) fs::last_write_time(folder, time, error);
   return {};
 }
 
@@ -74,6 +85,10 @@ Result<void> list_here(const NodeFolder& from, const fs::path& into) {
 class Union {
  public:
   explicit Union(fs::path into) : into_(std::move(into)) {}
+
+  // How many files are left out, because one of an earlier node has their place, and the first.
+  size_t left_out() const { return left_out_; }
+  const fs::path& first_left_out() const { return first_left_out_; }
 
   Result<void> add(const fs::path& listed) {
     const fs::path dump = dump_in(listed);
@@ -114,7 +129,10 @@ class Union {
   Result<void> move(const fs::path& from, const fs::path& to) {
     std::error_code error;
     fs::create_directories(to.parent_path(), error);
-    if (fs::exists(fs::symlink_status(to, error))) return {};  // that of an earlier node
+    if (fs::exists(fs::symlink_status(to, error))) {
+      if (left_out_++ == 0) first_left_out_ = from;
+      return {};
+    }
     fs::rename(from, to, error);
     if (error) return fail(Error(ErrorCode::kUnwritable, to) << error.message());
     return {};
@@ -152,6 +170,7 @@ class Union {
       ++devices[process_of(folders.back())];
     }
     std::sort(folders.begin(), folders.end(), natural_less);
+    std::map<std::string, uint64_t> counted;  // devices whose rank nobody says
     for (const std::string& folder : folders) {
       const std::string name = process_of(folder);
       Process& owner = process(name);
@@ -159,8 +178,10 @@ class Union {
       if (!rank && devices[name] == 1) rank = owner.rank;
       // A model beside another of the same process keeps the number behind its name.
       uint64_t& next = next_rank_[std::string(kind)];
-      const std::string device = std::to_string(rank.value_or(next));
-      next = std::max(next, rank.value_or(next) + 1);
+      // One after the other, processes may have had the same device.
+      if (!rank) rank = counted.try_emplace(folder.substr(0, folder.find('_')), next).first->second;
+      const std::string device = std::to_string(*rank);
+      next = std::max(next, *rank + 1);
       if (auto moved = move(dump / kind / folder, into_ / kind / (device + "_" + owner.name));
           !moved)
         return moved;
@@ -237,6 +258,8 @@ class Union {
   uint64_t next_process_ = kFirstProcess;
   std::map<std::string, uint64_t> next_rank_;  // by kind of folder
   size_t manifests_ = 0;
+  size_t left_out_ = 0;
+  fs::path first_left_out_;
 };
 
 Result<simdjson::dom::object> object_in(const std::string& path, simdjson::dom::parser& parser,
@@ -312,9 +335,17 @@ Result<NodeView> NodeView::create(const NodeMap& map, const std::string& listed)
     fs::path from = fs::path(listed) / std::to_string(i);
     if (listed.empty()) {
       from = fs::path(view.root_) / "listed" / std::to_string(i);
-      if (auto done = list_here(map[i], from); !done) return fail(done.error());
+      if (auto done = list_here(map[i], from, view.problems_); !done) return fail(done.error());
     }
+    view.note_copies(map[i], from);
     if (auto added = all.add(from); !added) return fail(added.error());
+  }
+  if (all.left_out() > 0) {
+    Error& said = view.problems_.emplace_back(ErrorCode::kUsage,
+                                              view.node_path(all.first_left_out().native()));
+    said << "is not compared";
+    if (all.left_out() > 1) said << ", like " << all.left_out() - 1 << " more";
+    said << ": a node that the map names earlier has a file of the same name";
   }
   return view;
 }
@@ -324,9 +355,23 @@ NodeView::~NodeView() {
   if (!root_.empty()) fs::remove_all(root_, ignored);
 }
 
-std::string node_path(const std::string& listed) {
-  auto file = node_file(listed);
-  return file ? std::move(file->path) : listed;
+void NodeView::note_copies(const NodeFolder& of, const std::string& listed) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(listed, error), end; !error && at != end;
+       at.increment(error)) {
+    struct stat status{};
+    if (::lstat(at->path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
+      copies_[{status.st_dev, status.st_ino}] =
+          of.node + ":" + (of.folder / at->path().lexically_relative(listed)).native();
+  }
+}
+
+std::string NodeView::node_path(const std::string& listed) const {
+  if (auto file = node_file(listed)) return std::move(file->path);
+  struct stat status{};
+  if (copies_.empty() || ::lstat(listed.c_str(), &status) != 0) return listed;
+  const auto copy = copies_.find({status.st_dev, status.st_ino});
+  return copy == copies_.end() ? listed : copy->second;
 }
 
 }  // namespace ait::capture

@@ -198,20 +198,27 @@ struct NodeViews {
       if (!listed.empty()) listed += path == &options.golden.path ? "/golden" : "/my";
       auto view = capture::NodeView::create(map, listed);
       if (!view) return fail(view.error());
+      log_problems(view->problems());
       *path = view->path();
       views.push_back(std::move(*view));
     }
     return {};
   }
+
+  // Of a file that was listed in one of them, "node:/path"; any other as it is.
+  std::string node_path(const std::string& listed) const {
+    for (const capture::NodeView& view : views)
+      if (std::string path = view.node_path(listed); path != listed) return path;
+    return listed;
+  }
 };
 
 // Pairs with the paths that files have on their nodes.
-match::Pairs on_nodes(match::Pairs pairs) {
-  pairs.at = [at = std::move(pairs.at)](size_t index) {
+match::Pairs on_nodes(match::Pairs pairs, const compare::PathOf& path_of) {
+  pairs.at = [at = std::move(pairs.at), path_of](size_t index) {
     match::Pair pair = at(index);
     for (match::Side* side : {&pair.golden, &pair.actual})
-      for (capture::TensorRecord& record : side->records)
-        record.path = capture::node_path(record.path);
+      for (capture::TensorRecord& record : side->records) record.path = path_of(record.path);
     return pair;
   };
   return pairs;
@@ -237,6 +244,8 @@ int run_compare(const CompareOptions& given) {
                                  .dequantise = options.dequantise,
                                  .why = options.why});
   if (!list) return report_error(list.error());
+  const auto path_of = [&](const std::string& listed) { return views.node_path(listed); };
+  for (Error& problem : list->problems) problem.set_path(path_of(problem.path()));
   if (!list->kind && !options.html.empty())
     return report_error(Error(ErrorCode::kUsage)
                         << "--html has no effect on two files of one tensor each; it is for many "
@@ -256,8 +265,8 @@ int run_compare(const CompareOptions& given) {
                         << "--plan has no effect on two files of one tensor each; they are one "
                            "pair, so compare them without it");
   if (!list->kind) return run_compare_one(options);
-  if (!options.plan.empty()) return run_plan(options, *list);
-  if (!options.nodes.empty()) list->pairs = on_nodes(std::move(list->pairs));
+  if (!options.plan.empty()) return run_plan(options, *list, path_of);
+  if (!options.nodes.empty()) list->pairs = on_nodes(std::move(list->pairs), path_of);
   if (options.noise.empty()) return run_compare_many(options, *list, {});
   if (!list->automatic)
     return report_error(Error(ErrorCode::kUsage)

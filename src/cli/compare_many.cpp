@@ -53,11 +53,11 @@ Result<std::string> write_html(const CompareOptions& options, const match::PairL
 
 }  // namespace
 
-void log_problems(const match::PairList& list) {
-  for (size_t i = 0; i < list.problems.size() && i < kShownProblems; ++i)
-    log_warning(list.problems[i].text());
-  if (list.problems.size() > kShownProblems)
-    log_warning(fmt::format("… and {} more such problems", list.problems.size() - kShownProblems));
+void log_problems(const std::vector<Error>& problems) {
+  for (size_t i = 0; i < problems.size() && i < kShownProblems; ++i)
+    log_warning(problems[i].text());
+  if (problems.size() > kShownProblems)
+    log_warning(fmt::format("… and {} more such problems", problems.size() - kShownProblems));
 }
 
 Result<locate::NoiseRun> measure_noise(const CompareOptions& options) {
@@ -90,7 +90,7 @@ Result<locate::NoiseRun> measure_noise(const CompareOptions& options) {
 
 int run_compare_many(const CompareOptions& options, const match::PairList& list,
                      const RowsFrom& from) {
-  log_problems(list);
+  log_problems(list.problems);
   log_info("comparing " + printable(list.what, kMaxPathBytes));
   auto csv = tables::RowReport::create(
       options.output_folder,

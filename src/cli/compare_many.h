@@ -25,7 +25,7 @@ int run_compare_many(const CompareOptions& options, const match::PairList& list,
                      const RowsFrom& from);
 
 // What is wrong with the runs, on stderr.
-void log_problems(const match::PairList& list);
+void log_problems(const std::vector<Error>& problems);
 
 // Errors of the run that --noise names, against the same golden.
 Result<locate::NoiseRun> measure_noise(const CompareOptions& options);

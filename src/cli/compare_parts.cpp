@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "base/node_paths.h"
-#include "capture/node_map.h"
 #include "cli/compare_many.h"
 #include "cli/process_io.h"
 #include "cli/progress.h"
@@ -109,15 +108,16 @@ Result<compare::PartNumber> parse_part(std::string_view text) {
   return out;
 }
 
-int run_plan(const CompareOptions& options, const match::PairList& list) {
-  log_problems(list);
+int run_plan(const CompareOptions& options, const match::PairList& list,
+             const compare::PathOf& path_of) {
+  log_problems(list.problems);
   log_info("planning " + printable(list.what));
   const compare::Options measured = measure_options(options);
   const compare::PlanSettings settings{measured.compat,    measured.rows,        options.extended,
                                        options.statistics, options.fail_on_text, AIT_VERSION};
   const GracefulStop stop;
-  const auto path = compare::write_plan(options.plan, list, settings, stop.requested(),
-                                        options.nodes, capture::node_path);
+  const auto path =
+      compare::write_plan(options.plan, list, settings, stop.requested(), options.nodes, path_of);
   if (!path) return stopped_or(path.error());
   const auto plan = compare::Plan::open(*path);
   if (!plan) return report_error(plan.error());

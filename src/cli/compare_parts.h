@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "compare/plan.h"
 #include "match/pair_paths.h"
 
 namespace ait::cli {
@@ -13,7 +14,9 @@ namespace ait::cli {
 // "3/16". kUsage otherwise.
 Result<compare::PartNumber> parse_part(std::string_view text);
 
-int run_plan(const CompareOptions& options, const match::PairList& list);
+// `path_of`: where a run is spread over nodes, the path of a listed file on its node.
+int run_plan(const CompareOptions& options, const match::PairList& list,
+             const compare::PathOf& path_of);
 int run_part(const CompareOptions& options);
 int run_merge(const CompareOptions& options);
 
