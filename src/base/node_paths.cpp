@@ -27,7 +27,7 @@ std::string variable(const char* name) {
 }
 
 Error not_brought(const std::string& path, int error_number) {
-  if (error_number == ENOENT || error_number == ENOTDIR)
+  if (error_number == ENOENT || error_number == ENOTDIR || error_number == EISDIR)
     return Error(ErrorCode::kNotFound, path) << "no such file; check the path";
   return Error(ErrorCode::kUnreadable, path)
          << "cannot be opened for reading: " << system_message(error_number);
@@ -98,6 +98,9 @@ Result<std::string> local_path(const std::string& path) {
     std::string copy = files;
     copy += "/" + node + there;
     if (::stat(copy.c_str(), &status) == 0) return copy;
+    char said[16] = {};
+    if (::readlink(copy.c_str(), said, sizeof said - 1) > 1 && said[0] == ' ')
+      return fail(not_brought(path, std::atoi(said + 1)));
   }
   const std::string socket_path = variable("AIT_NODE_SOCKET");
   if (socket_path.empty()) return there;

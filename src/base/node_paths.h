@@ -7,7 +7,8 @@
 // The environment says what is where, as the coordinator of a cluster sets it:
 //
 //     AIT_NODE          which node this process is on: its files are where they are
-//     AIT_NODE_FILES    a folder with files of other nodes: {folder}/{node}/path
+//     AIT_NODE_FILES    a folder with files of other nodes: {folder}/{node}/path; a link to a blank and an error number
+//                       in the place of one that cannot be had
 //     AIT_NODE_SOCKET   who brings a file that is not there yet: a UNIX socket that takes a path and a line end, and
 //                       answers with the path of a copy or, after a blank, an error number, and a line end
 //

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/node_paths.h"
 #include "metrics/bound.h"
 #include "record/crc32.h"
 
@@ -24,7 +25,9 @@ void add_reason(Row& row, std::string_view sentence) {
 // `who` is the column that names the path: the old tools said it so.
 std::string unreadable_reason(std::string_view who, const Error& error) {
   std::error_code ignored;
-  if (error.path().empty() || std::filesystem::is_regular_file(error.path(), ignored))
+  const auto where = local_path(error.path());
+  if (!where && where.error().code() != ErrorCode::kNotFound) return where.error().text();
+  if (error.path().empty() || (where && std::filesystem::is_regular_file(*where, ignored)))
     return error.text();
   return std::string(who) + ": " + printable(error.path(), 4096) + " is not a file.";
 }

@@ -2,12 +2,18 @@
 tests/cluster/test_ray_nodes.py."""
 
 import csv
+import errno
 import json
+import os
+import pathlib
+import shutil
 
 import pytest
 from conftest import error_line
 from node_runs import sharded_case, spread, spread_folders, write_map
 from parts import in_one, in_parts, plain_folders, report_of
+
+MSPROBE = pathlib.Path(__file__).resolve().parents[1] / "data/msprobe"
 
 
 def rows_of(folder):
@@ -49,6 +55,50 @@ def test_folders_of_three_nodes_in_parts(ait, tmp_path):
     assert max(nodes.values()) > 0.9 * sum(nodes.values())
     files = ait("llm", "compare", "--from-plan", "cut", "--part", "1/3", "--files").stdout.splitlines()
     assert len(files) > 150 and {path.split(":")[0] for path in files} <= {"a", "b", "c"}
+
+
+def test_dumps_whose_data_are_json_in_parts(ait, tmp_path):
+    """As msprobe's statistics: no file of tensors is beside them."""
+    arguments = []
+    for option, node in (("-gp", "a"), ("-mp", "b")):
+        shutil.copytree(MSPROBE / "statistics", tmp_path / node)
+        arguments += [option, write_map(tmp_path / f"{node}.json", {node: [str(tmp_path / node)]})]
+    alone = in_one(ait, tmp_path, arguments)
+    assert alone[0] == 0 and alone[3]["summary"]["rows"] > 10
+    paths = {row["my_data_path"] for row in rows_of(tmp_path / "alone")} - {""}
+    assert all(path.startswith(f"b:{tmp_path}/b/step0/proc4711/dump.json:") for path in paths)
+    assert in_parts(ait, tmp_path, arguments, 3) == alone
+
+
+def test_json_that_cannot_be_read_does_not_end_the_run(ait, tmp_path):
+    golden, mine = plain_folders(tmp_path / "all", pairs=20)
+    maps = spread_folders(golden, mine, tmp_path, ["a", "b"])
+    (tmp_path / "b/mine/gone.json").symlink_to("/nowhere")
+    done = ait("llm", "compare", "-gp", maps[0], "-mp", maps[1], "-o", "out")
+    assert done.returncode == 0, done.stderr
+    assert "ait_nodes_" not in done.stderr + done.stdout + report_of(tmp_path / "out").read_text()
+
+
+def test_what_a_node_does_not_give_is_not_read_from_another(ait, tmp_path):
+    golden, mine = plain_folders(tmp_path / "all", pairs=20)
+    maps = spread_folders(golden, mine, tmp_path, ["a", "b"])
+    ait("llm", "compare", "-gp", maps[0], "-mp", maps[1], "-o", "alone")
+    ait("llm", "compare", "-gp", maps[0], "-mp", maps[1], "--plan", "run.plan")
+    # As the coordinator leaves it where b is lost and a has files of its own under the same paths.
+    lost = [path for side in ("golden", "mine") for path in (tmp_path / "b" / side).iterdir()]
+    for path in lost:
+        os.makedirs(f"{tmp_path}/files/b{path.parent}", exist_ok=True)
+        os.symlink(f" {errno.EHOSTDOWN}", f"{tmp_path}/files/b{path}")
+    environment = {**os.environ, "AIT_NODE": "a", "AIT_NODE_FILES": str(tmp_path / "files")}
+    done = ait("llm", "compare", "--from-plan", "run.plan", "--part", "1/1", "-o", "parts", env=environment)
+    assert done.returncode == 0, done.stderr
+    assert ait("llm", "compare", "--merge", "parts", "-o", "out").returncode == 0
+    rows = [row for row in rows_of(tmp_path / "out") if row["golden_data_path"].startswith("b:")]
+    assert len(rows) > 5
+    assert all("Host is down" in row["cmp_fail_reason"] for row in rows if row["my_data_path"])
+    # Nor does one that is damaged pass for one that is missing.
+    (junk,) = (row for row in rows_of(tmp_path / "alone") if row["data_id"] == "13.npy")
+    assert "is not a file" not in junk["cmp_fail_reason"] and "13.npy" in junk["cmp_fail_reason"]
 
 
 @pytest.mark.parametrize(
