@@ -45,15 +45,22 @@ def test_the_job_array_and_its_merging(ait, tmp_path, program):
     assert report_of(tmp_path / "out").read_bytes() == report_of(tmp_path / "alone").read_bytes()
 
 
-def test_the_indexed_job(ait, tmp_path, program):
+def shell_of_job(text):
+    """What its container runs, in place of the image's own ait and in the volume that it mounts."""
+    (folder,) = re.findall(r"^ +workingDir: (.+)$", text, re.MULTILINE)
+    assert "command: [sh, -c]" in text and f"mountPath: {folder}}}" in text
+    (shell,) = re.findall(r"^ +args:\n +- (.+)$", text, re.MULTILINE)
+    return shell
+
+
+def test_the_jobs_of_kubernetes(ait, tmp_path, program):
     environment = prepare(ait, tmp_path, program)
     text = files()["compare.yaml"]
     (completions,) = re.findall(r"^ +completions: (\d+)$", text, re.MULTILINE)
     (parts,) = re.findall(r'name: PARTS, value: "(\d+)"', text)
     assert int(completions) == int(parts) == PARTS
-    (shell,) = re.findall(r"^ +args:\n +- (.+)$", text, re.MULTILINE)
-    assert "command: [sh, -c]" in text
     of = lambda index: {"JOB_COMPLETION_INDEX": str(index), "PARTS": parts}
+    shell = shell_of_job(text)
     run_all([(["sh", "-c", shell], environment | of(index)) for index in range(PARTS)], tmp_path)
-    assert ait("llm", "compare", "--merge", "parts", "-o", "out").returncode == 0
+    run_all([(["sh", "-c", shell_of_job(files()["merge.yaml"])], environment)], tmp_path)
     assert report_of(tmp_path / "out").read_bytes() == report_of(tmp_path / "alone").read_bytes()
