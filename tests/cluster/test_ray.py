@@ -6,7 +6,8 @@ import subprocess
 import sys
 import time
 
-from conftest import add_node
+import pytest
+from conftest import PROGRAM, add_node
 from parts import document_of, plain_folders, report_of
 
 
@@ -61,12 +62,13 @@ def test_two_hundred_thousand_pairs_with_a_node_killed_and_one_that_joins_late(c
     assert_same(tmp_path, subprocess.CompletedProcess((), process.returncode, out, err), alone)
 
 
-def test_ctrl_c_leaves_a_valid_partial_report(cluster, start, ait, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_stops_it_has_a_valid_partial_report_and_the_parts(cluster, start, ait, tmp_path, number):
     arguments = many_pairs(tmp_path, 100_000)
+    alone = ait("llm", "compare", *arguments, "-o", "alone", "--json")
     process = start("llm", "compare", *arguments, "-o", "ray", "--on", "ray", address=cluster.address)
     wait_for_parts(tmp_path / "ray", 2, process)
-    for pid in (process.pid, child_of(process.pid)):
-        os.kill(pid, signal.SIGINT)
+    stop(process, number)
     _, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
     report = report_of(tmp_path / "ray")
@@ -76,6 +78,62 @@ def test_ctrl_c_leaves_a_valid_partial_report(cluster, start, ait, tmp_path):
     assert 0 < len(missing) < len(rows) - 1
     assert ait("locate", "ray").returncode == 0
     assert not list((tmp_path / "ray").glob(".ait_parts_*"))
+    # What is missing can be compared later, where the message says.
+    (kept,) = (tmp_path / "ray").glob("ait_parts_*")
+    assert f"{kept.relative_to(tmp_path)}: lacks " in err
+    names = {path.name for path in kept.iterdir()}
+    (count,) = {int(name.split("_")[3].split(".")[0]) for name in names - {"plan.ait"}}
+    for part in range(1, count + 1):
+        if f"part_{part}_of_{count}.part" not in names:
+            assert ait("llm", "compare", "--from-plan", kept / "plan.ait", "--part", f"{part}/{count}", "-o", kept)
+    whole = ait("llm", "compare", "--merge", kept, "-o", "later", "--json")
+    assert whole.returncode == 0 and document_of(whole) == document_of(alone)
+
+
+def test_more_threads_than_any_node_has_are_waited_for_and_can_be_stopped(cluster, start, tmp_path):
+    arguments = many_pairs(tmp_path, 300)
+    process = start("llm", "compare", *arguments, "-o", "ray", "--on", "ray", "--threads", "7", address=cluster.address)
+    said = process.stderr.readline()
+    assert "--threads 7 processors, and no node of the Ray cluster has more than 1; waiting" in said
+    while not list((tmp_path / "ray").glob(".ait_parts_*/plan.ait")):
+        time.sleep(0.01)
+    time.sleep(1)
+    stop(process, signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 130 and "stopped before a part was compared; there is no report" in err, err
+    assert out == "" and not list((tmp_path / "ray").iterdir())
+
+
+def test_more_threads_than_this_machine_has_are_refused(ait, tmp_path):
+    arguments = many_pairs(tmp_path, 3)
+    done = ait("llm", "compare", *arguments, "-o", "ray", "--on", "ray", "--threads", "999")
+    assert done.returncode == 2 and done.stderr.splitlines()[-1].endswith("; give fewer"), done.stderr
+
+
+def stop(process, number):
+    """The program passes it on. A batch system tells all processes of a job, so that some hear it twice."""
+    if number == signal.SIGTERM:
+        os.kill(child_of(process.pid), number)
+    process.send_signal(number)
+
+
+def test_a_part_whose_program_is_killed_is_compared_again(cluster, ait, tmp_path):
+    """As by a kernel that is out of memory."""
+    arguments = many_pairs(tmp_path, 100)
+    assert ait("llm", "compare", *arguments, "--plan", "run.plan").returncode == 0
+    killed = tmp_path / "killed"
+    program = tmp_path / "ait"
+    program.write_text(f'#!/bin/sh\n[ -e {killed} ] || {{ touch {killed}; kill -9 $$; }}\nexec {PROGRAM} "$@"\n')
+    program.chmod(0o755)
+    script = (
+        "import sys, ray; from ait_llm.cluster.parts import compare_part\n"
+        "ray.init(address=sys.argv[1], log_to_driver=False)\n"
+        "plan = open(sys.argv[2] + '/run.plan', 'rb').read()\n"
+        "store, _ = ray.get(compare_part.remote(sys.argv[2] + '/ait', plan, 1, 1, 1, sys.argv[2], None))\n"
+        "sys.exit(len(store) < 1000)\n"
+    )
+    words = [sys.executable, "-c", script, cluster.address, str(tmp_path)]
+    assert subprocess.run(words, timeout=300).returncode == 0 and killed.exists()
 
 
 def child_of(pid):
@@ -84,9 +142,13 @@ def child_of(pid):
 
 
 def test_a_cluster_is_started_where_there_is_none(ait, tmp_path):
+    """And nothing of the current folder is run by it."""
     arguments = many_pairs(tmp_path, 300)
+    for name in ("ait_llm", "argparse", "contextlib", "json", "shutil", "socketserver", "tempfile"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{name} ')")
     alone = ait("llm", "compare", *arguments, "-o", "alone", "--json")
     assert_same(tmp_path, ait("llm", "compare", *arguments, "-o", "ray", "--json", "--on", "ray"), alone)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_cluster_that_is_not_there_is_named(ait, tmp_path):

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,17 @@ PLAN = "plan.ait"
 def complain(words: str) -> int:
     print(f"ait: error: {words}", file=sys.stderr)
     return CANNOT
+
+
+def stop_on_sigterm() -> None:
+    """Slurm and Kubernetes end a job by it; what is done is to be kept, as after Ctrl-C. It may come twice: from
+    them, and from the native program, which passes it on."""
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -55,6 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     # Ray says on standard output what becomes of nodes; there, only the report is to be.
     given.printed = os.dup(1)
     os.dup2(2, 1)
+    stop_on_sigterm()
     try:
         return run(given)
     except KeyboardInterrupt:
@@ -72,6 +85,7 @@ def run(given: argparse.Namespace) -> int:
         return complain(f"{where}: cannot be written: {error.strerror}")
     try:
         with Cluster(given.address, given.program) as cluster:
+            stop_on_sigterm()  # Ray would end with the status of --fail-on
             return compare_on(cluster, given, folder)
     except ClusterError as error:
         return complain(str(error))
@@ -83,10 +97,11 @@ def compare_on(cluster: Cluster, given: argparse.Namespace, folder: str) -> int:
     """Plans, compares and merges."""
     from ait_llm.cluster.nodes import FileServer, Nodes
 
+    cluster.check_threads(given.threads or 1)
     maps = maps_of(given.planned)
     if not maps:
         return compare(given, cluster, folder)
-    nodes = Nodes.find(cluster, {name: None for folders in maps.values() for name in folders})
+    nodes = Nodes.find(cluster, maps.values())
     server = FileServer(nodes)
     try:
         listings = os.path.join(folder, "listings")
@@ -122,9 +137,31 @@ def compare(given: argparse.Namespace, cluster: Cluster, folder: str, nodes: Nod
     if made.returncode != 0:
         return made.returncode
     sizes = json.loads(made.stdout)
-    stopped = compare_parts(cluster, plan, folder, sizes["pairs"], sizes["bytes"], given.threads or 1, nodes)
+    ended = compare_parts(cluster, plan, folder, sizes["pairs"], sizes["bytes"], given.threads or 1, nodes)
+    if ended.compared == 0:
+        why = "stopped before a part was compared" if ended.stopped else "no part was compared, for the reasons above"
+        cannot = complain(f"{why}; there is no report")
+        return INTERRUPTED if ended.stopped else cannot
+    if ended.compared < ended.parts:
+        folder = keep_parts(folder)
+        if ended.stopped:
+            print("ait: warning: stopped: what was compared so far is in the partial report", file=sys.stderr)
     merged = merge(given, folder)
-    return INTERRUPTED if stopped else merged
+    return INTERRUPTED if ended.stopped else merged
+
+
+def keep_parts(folder: str) -> str:
+    """Where the parts of a partial report are from now on: the missing ones may be compared later."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+        elif name != PLAN and not name.endswith(".part"):
+            os.unlink(path)
+    where, name = os.path.split(folder)
+    kept = os.path.join(where, name.lstrip("."))
+    os.rename(folder, kept)
+    return kept
 
 
 def merge(given: argparse.Namespace, folder: str) -> int:

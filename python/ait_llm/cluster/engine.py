@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 import time
 from typing import Any
 
@@ -15,6 +16,10 @@ CONNECT_SECONDS = 20
 
 class ClusterError(Exception):
     """Why nothing can be compared there, in a sentence."""
+
+
+class PartLostError(Exception):
+    """What a part needs was lost while it was compared: it is worth another try."""
 
 
 class Cluster:
@@ -35,12 +40,17 @@ class Cluster:
         else:
             options.update(address=self._address)
         self._check_address()
+        # Ray has its workers import from the current folder before all others, which may be a dump of anybody's.
+        here = os.getcwd()
+        os.chdir("/")
         try:
             ray.init(**options)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise ClusterError(
                 f"the Ray cluster {self._address or 'of this machine'} cannot be used: {error}"
             ) from None
+        finally:
+            os.chdir(here)
         self.start_seconds = time.monotonic() - started
         return self
 
@@ -59,6 +69,16 @@ class Cluster:
 
     def nodes(self) -> list[dict[str, Any]]:
         return [node for node in ray.nodes() if node["Alive"]]
+
+    def check_threads(self, threads: int) -> None:
+        """Ray would wait for ever for a node that has as many processors."""
+        most = max((int(node["Resources"].get("CPU", 0)) for node in self.nodes()), default=0)
+        if threads <= most:
+            return
+        words = f"a part takes --threads {threads} processors, and no node of the Ray cluster has more than {most}"
+        if self._address is None:
+            raise ClusterError(f"{words}; give fewer")
+        print(f"ait: warning: {words}; waiting for one that has", file=sys.stderr)
 
     def processors(self) -> int:
         return max(1, int(sum(node["Resources"].get("CPU", 0) for node in self.nodes())))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import shutil
 import socketserver
+import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
@@ -47,18 +49,21 @@ def read_map(path: str) -> NodeMap | None:
 
 
 def list_folder(folder: str) -> Iterator[list[tuple[str, int, bytes | None]]]:
-    """Every file below: where, its bytes, and what it says if it is json. Folders end with a slash."""
+    """Every file below: where, its bytes, and what it says if it is json. Folders end with a slash; they have the time
+    at which they were written in place of bytes, and why they cannot be listed in place of what they say."""
     entries: list[tuple[str, int, bytes | None]] = []
     said = 0
 
     def fail(error: OSError) -> None:
-        raise error
+        if error.filename == folder:
+            raise error
+        entries.append((os.path.relpath(error.filename, folder) + "/", 0, os.fsencode(error.strerror or "")))
 
     for where, folders, files in os.walk(folder, onerror=fail):
         inside = os.path.relpath(where, folder)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         entries += [
-            (os.path.join(inside, name) + "/", 0, None)
+            (os.path.join(inside, name) + "/", os.lstat(os.path.join(where, name)).st_mtime_ns, None)
             for name in folders
             if not os.path.islink(os.path.join(where, name))
         ]
@@ -71,10 +76,10 @@ def list_folder(folder: str) -> Iterator[list[tuple[str, int, bytes | None]]]:
             except OSError:
                 size = 0
             content = None
-            if name.endswith(".json") and size <= KEPT_JSON_BYTES:
-                with open(path, "rb") as file:
+            if name.endswith(".json") and size <= KEPT_JSON_BYTES and os.path.isfile(path):
+                with contextlib.suppress(OSError), open(path, "rb") as file:  # whoever opens it says why
                     content = file.read()
-                said += len(content)
+                    said += len(content)
             entries.append((os.path.normpath(os.path.join(inside, name)), size, content))
             if len(entries) >= ENTRIES_AT_ONCE or said >= MOST_JSON_AT_ONCE:
                 yield entries
@@ -122,8 +127,9 @@ RemoteReader: Any = ray.remote(num_cpus=0, max_concurrency=READERS)(Reader)
 class Nodes:
     """Which node of the cluster has the files of which name. It can be sent to tasks."""
 
-    def __init__(self, ids: dict[str, str]) -> None:
+    def __init__(self, ids: dict[str, str], folders: list[tuple[str, str]]) -> None:
         self.ids = ids
+        self._folders = folders  # of which name
         self._readers = {
             name: RemoteReader.options(
                 scheduling_strategy=NodeAffinitySchedulingStrategy(identity, soft=False)
@@ -132,11 +138,12 @@ class Nodes:
         }
 
     @staticmethod
-    def find(cluster: Cluster, names: Iterable[str]) -> Nodes:
+    def find(cluster: Cluster, maps: Iterable[NodeMap]) -> Nodes:
         """By its name, host, address, or a resource that it alone has."""
         ids = {}
         alive = cluster.nodes()
-        for name in names:
+        folders = [(name, os.path.normpath(path)) for each in maps for name in each for path in each[name]]
+        for name in dict.fromkeys(name for name, _ in folders):
             found = [
                 node["NodeID"]
                 for node in alive
@@ -150,7 +157,7 @@ class Nodes:
                     "or a resource that it alone has"
                 )
             ids[name] = found[0]
-        return Nodes(ids)
+        return Nodes(ids, folders)
 
     def _pieces(self, name: str, method: str, argument: Any) -> Iterator[Any]:
         """What a reader gives, not many pieces ahead of who takes them."""
@@ -166,15 +173,24 @@ class Nodes:
     def is_alive(self, name: str) -> bool:
         return any(node["NodeID"] == self.ids[name] and node["Alive"] for node in ray.nodes())
 
+    def others_have(self, name: str, path: str) -> bool:
+        """Whether another node has files of its own there: they are not those of a node that is lost."""
+        return any(other != name and f"{path}/".startswith(folder.rstrip("/") + "/") for other, folder in self._folders)
+
     def list_into(self, name: str, folder: str, into: str) -> None:
         """Links as the native program makes of a folder of its own."""
         os.makedirs(into, exist_ok=True)
+        times = {}
         try:
             for entries in self._pieces(name, "list_folder", folder):
                 for inside, size, content in entries:
                     path = os.path.join(into, inside)
-                    if inside.endswith("/"):
+                    if inside.endswith("/") and content is None:
                         os.makedirs(path, exist_ok=True)
+                        times[path] = size
+                    elif inside.endswith("/"):
+                        where = f"{name}:{os.path.join(folder, inside[:-1])}"
+                        print(f"ait: warning: {where}: cannot be listed: {os.fsdecode(content)}", file=sys.stderr)
                     elif content is None:
                         os.symlink(f"{size} {name}:{os.path.join(folder, inside)}", path)
                     else:
@@ -182,6 +198,8 @@ class Nodes:
                             file.write(content)
         except RayError as error:
             raise ClusterError(f"{folder} of {name} cannot be listed: {last_line(error)}") from None
+        for path, time in times.items():
+            os.utime(path, ns=(time, time))
 
     def bring(self, name: str, paths: list[str], into: str) -> dict[str, int]:
         """Copies files of a node to {into}/{name}/path; error numbers of those that cannot be read there."""
@@ -191,6 +209,10 @@ class Nodes:
             for index, content, ended in pieces:
                 if isinstance(content, int):
                     errors[paths[index]] = content
+                    if file is not None:  # some of it had come
+                        file.close()
+                        os.unlink(file.name)
+                        file = None
                     continue
                 if file is None:
                     target = f"{into}/{name}{paths[index]}"
@@ -204,7 +226,8 @@ class Nodes:
         return errors
 
     def bring_all(self, files: Iterable[str], into: str) -> None:
-        """Those of "node:/path" that are not on this node and can be had from theirs."""
+        """Those of "node:/path" that are not on this node; in the place of one that cannot be had, a link to a blank
+        and an error number (src/base/node_paths.h)."""
         own = self.own()
         wanted: dict[str, dict[str, None]] = {}
         for file in files:
@@ -212,13 +235,19 @@ class Nodes:
             if name in self.ids and name != own:
                 wanted.setdefault(name, {})[path] = None
         for name, paths in wanted.items():
-            if not self.is_alive(name):
-                continue  # perhaps this node sees its folders, too
-            try:
-                self.bring(name, list(paths), into)
-            except RayError:
-                if self.is_alive(name):
-                    raise
+            # Of a node that is lost, this one may see the folders, too, unless it has others there.
+            errors = {path: errno.EHOSTDOWN for path in paths if self.others_have(name, path)}
+            if self.is_alive(name):
+                try:
+                    errors = self.bring(name, list(paths), into)
+                except RayError:
+                    if self.is_alive(name):
+                        raise
+            for path, number in errors.items():
+                target = f"{into}/{name}{path}"
+                if not os.path.exists(target):
+                    os.makedirs(os.path.dirname(target), exist_ok=True)
+                    os.symlink(f" {number}", target)
 
 
 def last_line(error: Exception) -> str:
@@ -247,15 +276,16 @@ class FileServer:
     def answer(self, path: str) -> str:
         name, _, there = path.partition(":")
         copy = f"{self.folder}/{name}{there}"
+        lost = f" {errno.EHOSTDOWN}" if self._nodes.others_have(name, there) else there
         with self._lock:
             if os.path.exists(copy):
                 return copy
             try:
                 if not self._nodes.is_alive(name):
-                    return there
+                    return lost
                 errors = self._nodes.bring(name, [there], self.folder)
             except RayError:
-                return there
+                return lost
         return f" {errors[there]}" if errors else copy
 
     def environment(self) -> dict[str, str]:

@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ait_llm.cluster.engine import Cluster, ClusterError
+from ait_llm.cluster.engine import Cluster, ClusterError, PartLostError
 from ait_llm.cluster.nodes import Nodes, last_line
 
 PART_BYTES = 4 << 30
@@ -48,7 +48,7 @@ def program_here(wanted: str) -> str:
     return shutil.which("ait") or os.path.join(sys.prefix, "bin", "ait")
 
 
-@ray.remote(max_retries=RETRIES)
+@ray.remote(max_retries=RETRIES, retry_exceptions=[PartLostError])
 def compare_part(
     program: str, plan: bytes, part: int, parts: int, threads: int, where: str, nodes: Nodes | None
 ) -> tuple[bytes, int]:
@@ -63,12 +63,17 @@ def compare_part(
         if nodes is not None:
             files = subprocess.run([*words, "--files"], stdout=subprocess.PIPE, check=True).stdout
             brought = os.path.join(folder, "files")
-            nodes.bring_all(map(os.fsdecode, files.splitlines()), brought)
+            try:
+                nodes.bring_all(map(os.fsdecode, files.splitlines()), brought)
+            except RayError as error:
+                raise PartLostError(last_line(error)) from None
             environment.pop("AIT_NODE_SOCKET", None)  # that of the coordinator
             environment.update(AIT_NODE=nodes.own(), AIT_NODE_FILES=brought)
         words += ["-o", folder, "--threads", str(threads), "--json"]
         where = where if os.path.isdir(where) else folder
         done = subprocess.run(words, capture_output=True, cwd=where, env=environment)
+        if done.returncode < 0:  # as by a kernel that is out of memory
+            raise PartLostError(f"{program} was ended by signal {-done.returncode}")
         if done.returncode != 0:
             raise RuntimeError(done.stderr.decode(errors="replace").strip().rsplit("\n", 1)[-1])
         about = json.loads(done.stdout)
@@ -157,6 +162,7 @@ class Parts:
         self._under_way: dict[Any, tuple[int, int]] = {}  # part and its bytes
         self._progress = Progress(parts, size)
         self.failed: list[str] = []
+        self.compared = 0
 
     def run(self) -> None:
         left = iter(range(1, self._parts + 1))
@@ -202,20 +208,29 @@ class Parts:
                 self.failed.append(f"part {part} of {self._parts}: {last_line(error)}")
                 continue
             keep(store, self._folder, part, self._parts)
+            self.compared += 1
             self._progress.advance(size, compared)
+
+
+class Ended(NamedTuple):
+    """How the comparing of all parts ended."""
+
+    stopped: bool
+    compared: int
+    parts: int
 
 
 def compare_parts(
     cluster: Cluster, plan: str, folder: str, pairs: int, size: int, threads: int, nodes: Nodes | None = None
-) -> bool:
-    """Puts the stores of all parts into the folder; whether somebody stopped it."""
+) -> Ended:
+    """Puts the stores of all parts into the folder, until somebody stops it."""
     count = number_of_parts(pairs, size, cluster.processors(), threads)
     parts = Parts(cluster, plan, folder, count, size, threads, nodes)
+    stopped = False
     try:
         parts.run()
     except KeyboardInterrupt:
-        print("ait: warning: stopped: what was compared so far is in the partial report", file=sys.stderr)
-        return True
+        stopped = True
     for words in parts.failed[:5]:
         print(f"ait: warning: {words}", file=sys.stderr)
-    return False
+    return Ended(stopped, parts.compared, count)
