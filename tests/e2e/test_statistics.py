@@ -289,7 +289,9 @@ def test_the_summary_names_the_row_that_is_farthest_apart(runs):
     process = runs.ait("llm", "compare", "-gp", runs.torch(1), "-mp", runs.torch(1, SCALE), "-o", out)
     (line,) = [line for line in process.stdout.splitlines() if "compared by statistics alone" in line]
     # Which token's is larger is decided by the last bits, which differ between processors.
-    assert re.search(rf"token \d, {re.escape(SCALED)}/output: relative_euclidean_distance is at least 0\.(49999|5)", line)
+    assert re.search(
+        rf"token \d, {re.escape(SCALED)}/output: relative_euclidean_distance is at least 0\.(49999|5)", line
+    )
     assert "0 could not be compared" in process.stdout
 
 

@@ -37,7 +37,7 @@ if HAS_TORCH:
 if importlib.util.find_spec("hypothesis") is not None:
     from hypothesis import HealthCheck, settings
 
-    # How long it takes to draw an input, the first one above all, says something about the machine and nothing about ait.
+    # How long it takes to draw an input, the first one above all, says something about the machine, nothing about ait.
     settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("any machine")
 
