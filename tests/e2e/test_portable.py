@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import urllib.parse
 import zipfile
 
 import pytest
@@ -13,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import check_portable
+import make_sbom
 import release_notes
 
 PROGRAM = pathlib.Path(os.environ.get("AIT_BIN", ROOT / "build/bin/ait"))
@@ -118,3 +120,18 @@ def test_the_version_stands_in_one_place():
     version = re.search(r"project\(ait VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
     for name in ("pyproject.toml", "python/compat/pyproject.toml", "CITATION.cff", "Containerfile"):
         assert version not in (ROOT / name).read_text(), name
+
+
+def test_the_bill_of_materials_names_everything_once_with_version_and_licence():
+    bill = make_sbom.bill("1.2.3")
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
+    parts = bill["components"]
+    assert {"fmtlib", "simdjson", "nanobind", "uplot"} <= {part["name"] for part in parts}
+    for part in parts:
+        assert re.fullmatch(r"pkg:(deb/debian|pypi|npm)/\S+@\S+", part["purl"]), part
+        assert part["version"] and part["version"] in urllib.parse.unquote(part["purl"])
+        assert part["licenses"][0]["expression"]
+    references = [part["bom-ref"] for part in parts]
+    assert len(set(references)) == len(references)
+    (depends,) = bill["dependencies"]
+    assert depends == {"ref": "pkg:pypi/ait-llm@1.2.3", "dependsOn": references}
