@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch")
+
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "python" / "ait_llm" / "dump" / "torch_dump"
 
