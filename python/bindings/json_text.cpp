@@ -23,7 +23,7 @@ class JsonText {
     if (PyList_Check(object) || PyTuple_Check(object)) return add_list(value, depth);
     if (object == Py_None) return void(text_ += "null");
     if (PyBool_Check(object)) return void(text_ += object == Py_True ? "true" : "false");
-    if (PyLong_Check(object)) return void(text_ += nb::cast<std::string>(nb::str(value)));
+    if (PyLong_Check(object)) return add_whole(value);
     if (!PyFloat_Check(object)) throw nb::type_error("neither text nor number, list nor dict");
     add_float(value);
   }
@@ -71,6 +71,13 @@ class JsonText {
     }
     if (!first) new_line(depth);
     text_ += ']';
+  }
+
+  // Not its own text: an enumeration's is a name.
+  void add_whole(nb::handle value) {
+    const nb::object digits = nb::steal(PyNumber_ToBase(value.ptr(), 10));
+    if (!digits.is_valid()) throw nb::python_error();
+    text_ += nb::cast<std::string>(digits);
   }
 
   void add_float(nb::handle value) {

@@ -2,6 +2,8 @@
 
 import os
 import random
+import subprocess
+import sys
 
 import ait_llm
 import pytest
@@ -207,3 +209,25 @@ def test_a_copy_that_fails_gives_its_memory_back(lane, monkeypatch):
 @pytest.mark.parametrize("value, text", [(3.0, "3.0"), (1e-5, "1e-05"), (0.1, "0.1"), (float("nan"), "nan")])
 def test_numbers_are_written_as_in_reports(value, text):
     assert _native.number_text(value) == text
+
+
+@pytest.mark.parametrize("by_dlpack", [True, False])
+def test_every_type_shape_and_layout_is_measured_whatever_torch_is_asked(by_dlpack):
+    """Where torch has DLPack's table of functions, it is asked by that; otherwise question by question."""
+    code = """
+import sys
+from ait_llm import _native
+if sys.argv[1] == "False":
+    set_torch = _native.set_torch
+    _native.set_torch = lambda *arguments: set_torch(*arguments[:5])
+from statistics_cases import cases, faults, measured
+names, tensors = zip(*cases())
+rows, ways = measured(tensors)
+for fault in faults(names, tensors, rows):
+    print(fault)
+assert ways["cpu"] > 0.9 * sum(tensor.numel() > 0 for tensor in tensors), ways
+"""
+    environ = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}
+    command = [sys.executable, "-c", code, str(by_dlpack)]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr

@@ -1,5 +1,6 @@
 """JSON that native code writes, beside what Python's own json writes."""
 
+import enum
 import json
 import os
 
@@ -25,6 +26,17 @@ def test_as_python_writes_it(value, width):
 )
 def test_what_is_empty_or_has_to_be_escaped(value):
     assert _native.json_text(value, 4).decode() == json.dumps(value, ensure_ascii=False, indent=4)
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+    def __str__(self):
+        return "red"
+
+
+def test_an_enumeration_is_its_number():
+    assert _native.json_text([Colour.RED], 0) == json.dumps([Colour.RED], indent=0).encode()
 
 
 def test_names_of_files_that_are_no_utf_8_are_written_as_they_are():
