@@ -60,9 +60,11 @@ constexpr double kMinExponent64 = -708.0;
 constexpr int kMinExponent32 = -126;
 
 // (e^d - 1 - d) / d² in float32: Taylor's terms for |d| <= kTinyDifference, interpolated at
-// Chebyshev nodes for |d| <= 1; relative errors 7e-8 and 1.2e-7.
+// Chebyshev nodes for |d| <= 1/8 and |d| <= 1; relative errors 7e-8, 1.2e-7 and 1.2e-7.
 constexpr float kTinyDifference = 0x1p-6f;
 constexpr float kTinyExcess[] = {0.5f, 1.0f / 6, 1.0f / 24};
+constexpr float kEighth = 0.125f;
+constexpr float kEighthExcess[] = {0x1.fffffep-2f, 0x1.555554p-3f, 0x1.5582dcp-5f, 0x1.112b14p-7f};
 constexpr float kExcess[] = {0.5f,           0x1.55557ep-3f,  0x1.555566p-5f,
                              0x1.10fc8ap-7f, 0x1.6c0660p-10f, 0x1.aa54b6p-13f,
                              0x1.a84500p-16f};
@@ -70,6 +72,8 @@ constexpr float kExcess[] = {0.5f,           0x1.55557ep-3f,  0x1.555566p-5f,
 // Beyond these the range reduction of float32 loses too much, or weights leave its range.
 constexpr double kMaxValue32 = 0x1p15;
 constexpr double kMaxGap32 = 40;
+// Up to this e^x is a normal number whatever the reference is.
+constexpr double kNarrowValue = 40;
 
 // Of the average excess of a block: up to eight roundings of 2^-24 in each term.
 constexpr double kSumError = 5e-7;
@@ -192,9 +196,6 @@ void kl_f64(const double* golden, const double* actual, size_t elements, KlSums&
   out = {max_g, max_m, total(z), total(zm), total(zd)};
 }
 
-using Full = hn::ScalableTag<float>;
-using VFull = hn::Vec<Full>;
-
 struct Kl32 {
   VFull weights, differences, excess;
 };
@@ -208,37 +209,42 @@ HWY_INLINE VFull polynomial(const float (&coefficients)[kTerms], VFull x) {
 }
 
 // e^x relative to 2^reference, 0 where that is no normal number. `magic` is 1.5·2^23 minus the
-// reference: the low bits of its sum with x·log2(e) are the exponent.
+// reference: the low bits of its sum with x·log2(e) are the exponent. Of narrow values all are
+// normal, and what ln 2 lacks in float32 is below 1.2e-7.
+template <bool kNarrow>
 HWY_INLINE VFull exp32(VFull x, VFull magic, VFull least) {
   const Full d;
   const hn::RebindToSigned<Full> di;
   const VFull shifted = hn::MulAdd(x, hn::Set(d, static_cast<float>(kLog2E)), magic);
   const VFull n = hn::Sub(shifted, magic);
   VFull r = hn::NegMulAdd(n, hn::Set(d, 0x1.62e43p-1f), x);
-  r = hn::MulAdd(n, hn::Set(d, 0x1.05c61p-29f), r);
+  if constexpr (!kNarrow) r = hn::MulAdd(n, hn::Set(d, 0x1.05c61p-29f), r);
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
   const VFull scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, polynomial(kExp32, r)), exponent));
-  return hn::IfThenElseZero(hn::Gt(shifted, least), scaled);
+  return kNarrow ? scaled : hn::IfThenElseZero(hn::Gt(shifted, least), scaled);
 }
 
-// What bounds the differences of a block.
-enum class Apart : uint8_t { kTiny, kOne, kFar };
+// What bounds the differences of a block. With the first two its values are narrow.
+enum class Apart : uint8_t { kTiny, kEighth, kOne, kFar };
 
-template <Apart kApart>
+template <Apart kApart, bool kCentred>
 HWY_INLINE void add_kl(VFull g, VFull m, VFull centre, VFull magic, VFull least, Kl32& sums) {
   const Full d;
-  const VFull w = exp32(g, magic, least);
-  const VFull e = hn::Sub(hn::Sub(m, g), centre);
+  const VFull w = exp32 < kApart == Apart::kTiny || kApart == Apart::kEighth > (g, magic, least);
+  VFull e = hn::Sub(m, g);
+  if (kCentred) e = hn::Sub(e, centre);
   const VFull we = hn::Mul(w, e);
   sums.weights = hn::Add(sums.weights, w);
   sums.differences = hn::Add(sums.differences, we);
   if constexpr (kApart == Apart::kTiny) {
     sums.excess = hn::MulAdd(hn::Mul(we, e), polynomial(kTinyExcess, e), sums.excess);
+  } else if constexpr (kApart == Apart::kEighth) {
+    sums.excess = hn::MulAdd(hn::Mul(we, e), polynomial(kEighthExcess, e), sums.excess);
   } else if constexpr (kApart == Apart::kOne) {
     sums.excess = hn::MulAdd(hn::Mul(we, e), polynomial(kExcess, e), sums.excess);
   } else {  // the centre is 0
     const auto near = hn::Le(hn::Abs(e), hn::Set(d, 1.0f));
-    const VFull far = hn::Sub(hn::Sub(exp32(m, magic, least), w), we);
+    const VFull far = hn::Sub(hn::Sub(exp32<false>(m, magic, least), w), we);
     const VFull inner = hn::Mul(hn::Mul(we, e), polynomial(kExcess, e));
     sums.excess = hn::Add(sums.excess, hn::IfThenElse(near, inner, far));
   }
@@ -264,7 +270,7 @@ HWY_INLINE V64 plus_halves(V64 sum, VFull v) {
 
 // The sums of all whole steps, with `centre` taken out of every difference. False where they are
 // not good enough; `average` is then what to take out.
-template <Apart kApart, class LoadG, class LoadM>
+template <Apart kApart, bool kCentred, class LoadG, class LoadM>
 bool kl_steps(const uint8_t* golden, const uint8_t* actual, size_t elements, double reference,
               float centre, KlSums& out, double& average) {
   const Full d;
@@ -280,11 +286,20 @@ bool kl_steps(const uint8_t* golden, const uint8_t* actual, size_t elements, dou
   for (size_t i = 0; i < elements; i += 4 * lanes) {
     const uint8_t* at_g = golden + i * LoadG::kBytes;
     const uint8_t* at_m = actual + i * LoadM::kBytes;
+    // The next block is loaded meanwhile.
+    ahead(at_g, 4 * lanes * LoadG::kBytes, kBlockElements * LoadG::kBytes);
+    ahead(at_m, 4 * lanes * LoadM::kBytes, kBlockElements * LoadM::kBytes);
     const VFull none = hn::Zero(d);
     Kl32 sums = {none, none, none};
-    for (size_t k = 0; k < 4; ++k)
-      add_kl<kApart>(LoadG()(d, at_g + k * lanes * LoadG::kBytes),
-                     LoadM()(d, at_m + k * lanes * LoadM::kBytes), centres, magic, least, sums);
+    for (size_t k = 0; k < 4; k += 2) {
+      constexpr bool kSameType = std::is_same_v<LoadG, LoadM>;
+      const uint8_t* g = at_g + k * lanes * LoadG::kBytes;
+      const uint8_t* m = at_m + k * lanes * LoadM::kBytes;
+      add_kl<kApart, kCentred>(load_first<LoadG, kSameType>(g), load_first<LoadM, kSameType>(m),
+                               centres, magic, least, sums);
+      add_kl<kApart, kCentred>(load_second<LoadG, kSameType>(g), load_second<LoadM, kSameType>(m),
+                               centres, magic, least, sums);
+    }
     z = plus_halves(z, sums.weights);
     zd = plus_halves(zd, sums.differences);
     ze = plus_halves(ze, sums.excess);
@@ -304,11 +319,11 @@ template <Apart kApart, class LoadG, class LoadM>
 bool kl_with_or_without_centre(const uint8_t* golden, const uint8_t* actual, size_t elements,
                                double reference, KlSums& out) {
   double average = 0;
-  if (kl_steps<kApart, LoadG, LoadM>(golden, actual, elements, reference, 0, out, average))
+  if (kl_steps<kApart, false, LoadG, LoadM>(golden, actual, elements, reference, 0, out, average))
     return true;
   if (kApart == Apart::kFar || !(std::fabs(average) <= 1)) return false;
-  return kl_steps<Apart::kOne, LoadG, LoadM>(golden, actual, elements, reference,
-                                             static_cast<float>(average), out, average);
+  return kl_steps<Apart::kOne, true, LoadG, LoadM>(golden, actual, elements, reference,
+                                                   static_cast<float>(average), out, average);
 }
 
 template <class LoadG, class LoadM>
@@ -323,9 +338,13 @@ bool kl_block_f32(const uint8_t* golden, const uint8_t* actual, size_t elements,
   if (low < -kMaxValue32 || high > kMaxValue32) return false;
   const double reference = std::nearbyint(block.golden.maximum * kLog2E);
   bool good = false;
-  if (block.max_absolute <= static_cast<double>(kTinyDifference)) {
+  const bool narrow = low >= -kNarrowValue && high <= kNarrowValue;
+  if (narrow && block.max_absolute <= static_cast<double>(kTinyDifference)) {
     good = kl_with_or_without_centre<Apart::kTiny, LoadG, LoadM>(golden, actual, whole, reference,
                                                                  out);
+  } else if (narrow && block.max_absolute <= static_cast<double>(kEighth)) {
+    good = kl_with_or_without_centre<Apart::kEighth, LoadG, LoadM>(golden, actual, whole, reference,
+                                                                   out);
   } else if (block.max_absolute <= 0.5) {  // a centre may be as large again
     good =
         kl_with_or_without_centre<Apart::kOne, LoadG, LoadM>(golden, actual, whole, reference, out);

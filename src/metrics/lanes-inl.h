@@ -102,10 +102,9 @@ HWY_INLINE double smallest(D d, V v) {
 }
 
 // Asks for the bytes that will be needed soon: the hardware's own look-ahead stops at every page.
-HWY_INLINE void ahead(const uint8_t* at, size_t bytes) {
-  constexpr size_t kDistanceBytes = 512;
+HWY_INLINE void ahead(const uint8_t* at, size_t bytes, size_t distance_bytes = 4096) {
   constexpr size_t kCacheLineBytes = 64;
-  for (size_t i = 0; i < bytes; i += kCacheLineBytes) __builtin_prefetch(at + kDistanceBytes + i);
+  for (size_t i = 0; i < bytes; i += kCacheLineBytes) __builtin_prefetch(at + distance_bytes + i);
 }
 
 // Elements of one round of the loop: four vectors of doubles.
@@ -117,7 +116,8 @@ struct Stored;
 
 // Signed and unsigned order of the bits both put larger magnitudes of one sign first: the largest
 // signed value is the maximum if there is a positive one, the largest unsigned value the minimum if
-// there is a negative one, and the smallest unsigned value whichever of the two is left.
+// there is a negative one, and the smallest unsigned value whichever of the two is left. That one is
+// looked for at the end, where all elements have the same sign.
 template <class Load, uint16_t kMaskBits>
 struct Stored16 {
   using U16 = hn::ScalableTag<uint16_t>;
@@ -125,23 +125,26 @@ struct Stored16 {
   using Bits = hn::Vec<U16>;
   struct Extremes {
     hn::Vec<I16> high;
-    Bits high_bits, low_bits;
+    Bits high_bits;
   };
 
   static HWY_INLINE Bits load_round(const uint8_t* at) {
     return hn::LoadU(U16(), reinterpret_cast<const uint16_t*>(at));
   }
-  static HWY_INLINE Extremes start() {
-    return {hn::Set(I16(), -32768), hn::Zero(U16()), hn::Set(U16(), 0xffff)};
-  }
+  static HWY_INLINE Extremes start() { return {hn::Set(I16(), -32768), hn::Zero(U16())}; }
   static HWY_INLINE void add(Bits v, Extremes& into) {
     into.high = hn::Max(into.high, hn::BitCast(I16(), v));
     into.high_bits = hn::Max(into.high_bits, v);
-    into.low_bits = hn::Min(into.low_bits, v);
   }
-  static HWY_INLINE bool any_masked(Bits v) {
+  static HWY_INLINE bool any_masked(Bits v, Bits w) {
     const U16 d;
-    return !hn::AllTrue(d, hn::Gt(hn::And(v, hn::Set(d, 0x7fff)), hn::Set(d, kMaskBits)));
+    const Bits magnitude = hn::Set(d, 0x7fff);
+    const Bits least = hn::Min(hn::And(v, magnitude), hn::And(w, magnitude));
+    return !hn::AllTrue(d, hn::Gt(least, hn::Set(d, kMaskBits)));
+  }
+  static HWY_INLINE bool any_zero(Bits v) {
+    const U16 d;
+    return !hn::AllFalse(d, hn::Eq(hn::And(v, hn::Set(d, 0x7fff)), hn::Zero(d)));
   }
   static HWY_INLINE size_t count_equal(Bits a, Bits b) {
     return hn::CountTrue(U16(), hn::Eq(a, b));
@@ -152,17 +155,18 @@ struct Stored16 {
     widen<Load>(reinterpret_cast<const uint8_t*>(&bits), 1, value);
     return value[0];
   }
-  static void finish(const Extremes& extremes, SideBlock& out) {
-    int16_t high[HWY_MAX_BYTES / 2];
-    uint16_t high_bits[HWY_MAX_BYTES / 2];
-    uint16_t low_bits[HWY_MAX_BYTES / 2];
-    hn::StoreU(extremes.high, I16(), high);
-    hn::StoreU(extremes.high_bits, U16(), high_bits);
-    hn::StoreU(extremes.low_bits, U16(), low_bits);
-    const size_t lanes = hn::Lanes(U16());
-    const int16_t top = *std::max_element(high, high + lanes);
-    const uint16_t top_bits = *std::max_element(high_bits, high_bits + lanes);
-    const uint16_t bottom_bits = *std::min_element(low_bits, low_bits + lanes);
+  // `elements` of whole rounds.
+  static void finish(const Extremes& extremes, const uint8_t* data, size_t elements,
+                     SideBlock& out) {
+    const int16_t top = hn::GetLane(hn::MaxOfLanes(I16(), extremes.high));
+    const uint16_t top_bits = hn::GetLane(hn::MaxOfLanes(U16(), extremes.high_bits));
+    uint16_t bottom_bits = 0;
+    if (top < 0 || top_bits < 0x8000) {
+      Bits low = hn::Set(U16(), 0xffff);
+      for (size_t i = 0; i < elements; i += hn::Lanes(U16()))
+        low = hn::Min(low, load_round(data + 2 * i));
+      bottom_bits = hn::GetLane(hn::MinOfLanes(U16(), low));
+    }
     out.maximum = value(top >= 0 ? static_cast<uint16_t>(top) : bottom_bits);
     out.minimum = value(top_bits >= 0x8000 ? top_bits : bottom_bits);
   }
@@ -198,21 +202,57 @@ struct Stored<LoadFloat32> {
     into.low = hn::Min(into.low, hn::Min(v.a, v.b));
     into.high = hn::Max(into.high, hn::Max(v.a, v.b));
   }
-  static HWY_INLINE bool any_masked(const Bits& v) {
+  static HWY_INLINE bool any_masked(const Bits& v, const Bits& w) {
     const Full d;
-    const V epsilon = hn::Set(d, static_cast<float>(kMaskEpsilon));
-    return !hn::AllTrue(d, hn::And(hn::Gt(hn::Abs(v.a), epsilon), hn::Gt(hn::Abs(v.b), epsilon)));
+    const V least =
+        hn::Min(hn::Min(hn::Abs(v.a), hn::Abs(v.b)), hn::Min(hn::Abs(w.a), hn::Abs(w.b)));
+    return !hn::AllTrue(d, hn::Gt(least, hn::Set(d, static_cast<float>(kMaskEpsilon))));
+  }
+  static HWY_INLINE bool any_zero(const Bits& v) {
+    const Full d;
+    return !hn::AllFalse(d, hn::Or(hn::Eq(v.a, hn::Zero(d)), hn::Eq(v.b, hn::Zero(d))));
   }
   static HWY_INLINE size_t count_equal(const Bits& x, const Bits& y) {
     const hn::RebindToUnsigned<Full> du;
     return hn::CountTrue(du, hn::Eq(hn::BitCast(du, x.a), hn::BitCast(du, y.a))) +
            hn::CountTrue(du, hn::Eq(hn::BitCast(du, x.b), hn::BitCast(du, y.b)));
   }
-  static void finish(const Extremes& extremes, SideBlock& out) {
+  static void finish(const Extremes& extremes, const uint8_t* /*data*/, size_t /*elements*/,
+                     SideBlock& out) {
     out.minimum = smallest(Full(), extremes.low);
     out.maximum = largest(Full(), extremes.high);
   }
 };
+
+using Full = hn::ScalableTag<float>;
+using VFull = hn::Vec<Full>;
+
+// The first or the second half of a round, in its own order, or in one that is the same for all
+// rounds of a type: of bfloat16 the odd elements come first, which are float32 values as they lie
+// there.
+template <class Load, bool kInAnyOrder>
+HWY_INLINE VFull load_first(const uint8_t* at) {
+  if constexpr (kInAnyOrder && std::is_same_v<Load, LoadBFloat16>) {
+    const hn::RebindToUnsigned<Full> du;
+    const auto bits = hn::BitCast(du, Stored<Load>::load_round(at));
+    return hn::BitCast(Full(), hn::And(bits, hn::Set(du, 0xffff0000u)));
+  } else {
+    return Load()(Full(), at);
+  }
+}
+template <class Load, bool kInAnyOrder>
+HWY_INLINE VFull load_second(const uint8_t* at) {
+  if constexpr (kInAnyOrder && std::is_same_v<Load, LoadBFloat16>) {
+    const hn::RebindToUnsigned<Full> du;
+    const auto bits = hn::BitCast(du, Stored<Load>::load_round(at));
+    return hn::BitCast(Full(), hn::ShiftLeft<16>(bits));
+  } else {
+    return Load()(Full(), at + hn::Lanes(Full()) * Load::kBytes);
+  }
+}
+
+HWY_INLINE V64 widen_lower(VFull v) { return hn::PromoteTo(F64(), hn::LowerHalf(F32(), v)); }
+HWY_INLINE V64 widen_upper(VFull v) { return hn::PromoteTo(F64(), hn::UpperHalf(F32(), v)); }
 
 }  // namespace ait::metrics::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

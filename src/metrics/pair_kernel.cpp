@@ -4,10 +4,13 @@
 //   - A block's NaN or Inf shows in Σg² or Σm², so nothing is tested per element.
 //   - Extremes, equality and golden values that count as zero are seen in the stored bits, before
 //     widening, where a vector holds four times as many elements.
-//   - Σ|d|/|g| needs no division per element: a/b + c/d = (ad + cb)/(bd), twice, so one division
-//     serves four vectors of elements. All terms are positive, so each step only rounds; products
-//     of four float32 values between 2^-23 and 2^100 cannot leave the range of double.
-//   - The exact largest relative error costs a division only where |d| > largest so far · |g|.
+//   - Σ|d|/|g| needs no division per element: a/b + c/d = (ad + cb)/(bd), three times, so one
+//     division serves eight vectors of elements. All terms are positive, so each step only rounds;
+//     products of eight float32 values between 2^-23 and 2^100 cannot leave the range of double.
+//   - A new largest relative error shows in that sum of eight, which is rarely above the largest so
+//     far. Only then each is looked at.
+//   - Σgm is (Σg² + Σm² - Σd²) / 2. What rounding does to it is as small as in Σg² and Σm², unless
+//     one of these is far smaller than the other: then it is summed after all.
 #include "metrics/kernels.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -23,9 +26,21 @@ namespace ait::metrics::HWY_NAMESPACE {
 
 // No default member initialisers: an implicit constructor would not be compiled for this
 // instruction set.
-struct Accumulators {
-  V64 gg, gm, mm, dd, g, m, absolute, relative, max_absolute;
-  V64 floor;  // the largest relative error so far
+struct Sums {
+  V64 gg, mm, dd, g, m, absolute, relative, max_absolute;
+};
+
+// What the stored bits tell.
+template <class LoadG, class LoadM>
+struct Extremes {
+  typename Stored<LoadG>::Extremes g;
+  typename Stored<LoadM>::Extremes m;
+  size_t equal;
+};
+
+// What changes in few rounds only.
+struct Seen {
+  V64 floor;  // below the largest relative error so far, by more than rounding can do
   double max_relative;
   size_t equal, zero_golden_mismatch;
 };
@@ -35,55 +50,138 @@ struct Fraction {
   V64 below;
 };
 
-HWY_INLINE Fraction plus(const Fraction& a, const Fraction& b) {
+HWY_INLINE Fraction plus(Fraction a, Fraction b) {
   return {hn::MulAdd(a.above, b.below, hn::Mul(b.above, a.below)), hn::Mul(a.below, b.below)};
 }
 
+template <class Load>
+HWY_INLINE V64 load_wide(const uint8_t* at) {
+  return hn::PromoteTo(F64(), Load()(F32(), at));
+}
+
 // Adds one vector to all sums; returns |d| and |g|.
-template <class LoadG, class LoadM>
-HWY_INLINE Fraction step(Accumulators& sums, const uint8_t* golden, const uint8_t* actual) {
-  const V64 g = hn::PromoteTo(F64(), LoadG()(F32(), golden));
-  const V64 m = hn::PromoteTo(F64(), LoadM()(F32(), actual));
+HWY_INLINE Fraction step(V64 g, V64 m, Sums& sums) {
   const V64 d = hn::Sub(m, g);
   const V64 magnitude = hn::Abs(d);
   sums.gg = hn::MulAdd(g, g, sums.gg);
-  sums.gm = hn::MulAdd(g, m, sums.gm);
   sums.mm = hn::MulAdd(m, m, sums.mm);
   sums.dd = hn::MulAdd(d, d, sums.dd);
   sums.g = hn::Add(sums.g, g);
   sums.m = hn::Add(sums.m, m);
   sums.absolute = hn::Add(sums.absolute, magnitude);
   sums.max_absolute = hn::Max(sums.max_absolute, magnitude);
-  if (!std::is_same_v<LoadG, LoadM>) sums.equal += hn::CountTrue(F64(), hn::Eq(g, m));
   return {magnitude, hn::Abs(g)};
 }
 
-// By how much |d| exceeds what the largest relative error so far allows.
-HWY_INLINE V64 excess_of(const Accumulators& sums, const Fraction& f) {
-  return hn::NegMulAdd(sums.floor, f.below, f.above);
-}
-
-// The rare round: golden values that count as zero, or a new largest relative error. Elements are
-// read again.
+// |d| and |g| of what is no golden value that counts as zero; these and a new largest relative error
+// are noted.
 template <class LoadG, class LoadM>
-HWY_INLINE Fraction look(Accumulators& sums, const uint8_t* golden, const uint8_t* actual) {
+HWY_INLINE Fraction look(const uint8_t* golden, const uint8_t* actual, Seen& seen) {
   const F64 d;
-  const V64 g = hn::PromoteTo(d, LoadG()(F32(), golden));
-  const V64 m = hn::PromoteTo(d, LoadM()(F32(), actual));
+  const V64 g = load_wide<LoadG>(golden);
+  const V64 m = load_wide<LoadM>(actual);
   const V64 magnitude = hn::Abs(g);
   const V64 error = hn::Abs(hn::Sub(m, g));
   const auto live = hn::Gt(magnitude, hn::Set(d, kMaskEpsilon));
   const auto differs = hn::Gt(error, hn::Zero(d));
-  sums.zero_golden_mismatch += hn::CountTrue(d, hn::AndNot(live, differs));
+  seen.zero_golden_mismatch += hn::CountTrue(d, hn::AndNot(live, differs));
   if (std::is_same_v<LoadG, LoadM>) {
     // +0 and -0 have different bits but are equal.
     const hn::RebindToUnsigned<F64> du;
     const auto other_bits = hn::Ne(hn::BitCast(du, g), hn::BitCast(du, m));
-    sums.equal += hn::CountTrue(d, hn::And(hn::RebindMask(d, other_bits), hn::Not(differs)));
+    seen.equal += hn::CountTrue(d, hn::And(hn::RebindMask(d, other_bits), hn::Not(differs)));
   }
   const V64 relative = hn::IfThenElseZero(live, hn::Abs(hn::Sub(hn::Div(m, g), hn::Set(d, 1.0))));
-  sums.max_relative = std::max(sums.max_relative, largest(d, relative));
+  seen.max_relative = std::max(seen.max_relative, largest(d, relative));
   return {hn::IfThenElseZero(live, error), hn::IfThenElse(live, magnitude, hn::Set(d, 1.0))};
+}
+
+// The rare case: a golden value counts as zero (`masked`), or `relative`, the sum of relative errors,
+// is so large that there may be a new largest one. Elements are read again.
+template <class LoadG, class LoadM>
+HWY_NOINLINE V64 look_closer(const uint8_t* golden, const uint8_t* actual, size_t elements,
+                             bool masked, V64 relative, Seen& seen) {
+  // Quotients of float32 values can be so close that |m/g - 1| and |d|/|g| round to a different
+  // order; those of 16-bit values are often equal, and must not be looked at again and again.
+  constexpr double kFloorShare =
+      LoadG::kBytes == 4 || LoadM::kBytes == 4 ? 1 - 0x1p-20 : 1 + 0x1p-50;
+  const F64 d;
+  const size_t lanes = hn::Lanes(d);
+  const V64 floor = hn::Set(d, seen.max_relative * kFloorShare);
+  V64 excess = hn::Zero(d);
+  for (size_t i = 0; i < elements; i += lanes) {
+    const V64 g = load_wide<LoadG>(golden + i * LoadG::kBytes);
+    const V64 m = load_wide<LoadM>(actual + i * LoadM::kBytes);
+    excess = hn::Max(excess, hn::NegMulAdd(floor, hn::Abs(g), hn::Abs(hn::Sub(m, g))));
+  }
+  if (!masked && hn::AllFalse(d, hn::Gt(excess, hn::Zero(d)))) return relative;
+  relative = hn::Zero(d);
+  for (size_t i = 0; i < elements; i += lanes) {
+    const Fraction f =
+        look<LoadG, LoadM>(golden + i * LoadG::kBytes, actual + i * LoadM::kBytes, seen);
+    relative = hn::Add(relative, hn::Div(f.above, f.below));
+  }
+  seen.floor = hn::Set(d, seen.max_relative * (1 - 0x1p-20));
+  return relative;
+}
+
+// Adds one round to all sums; returns the sum of its relative errors.
+template <class LoadG, class LoadM>
+HWY_INLINE Fraction add_round(const uint8_t* g, const uint8_t* m, Sums& sums,
+                              Extremes<LoadG, LoadM>& extremes) {
+  using StoredG = Stored<LoadG>;
+  using StoredM = Stored<LoadM>;
+  constexpr bool kSameType = std::is_same_v<LoadG, LoadM>;
+  ahead(g, round_elements() * LoadG::kBytes);
+  ahead(m, round_elements() * LoadM::kBytes);
+  const auto bits_g = StoredG::load_round(g);
+  const auto bits_m = StoredM::load_round(m);
+  StoredG::add(bits_g, extremes.g);
+  StoredM::add(bits_m, extremes.m);
+  const VFull first_g = load_first<LoadG, kSameType>(g);
+  const VFull first_m = load_first<LoadM, kSameType>(m);
+  const VFull second_g = load_second<LoadG, kSameType>(g);
+  const VFull second_m = load_second<LoadM, kSameType>(m);
+  if constexpr (kSameType) {
+    extremes.equal += StoredG::count_equal(bits_g, bits_m);
+  } else {
+    extremes.equal += hn::CountTrue(Full(), hn::Eq(first_g, first_m)) +
+                      hn::CountTrue(Full(), hn::Eq(second_g, second_m));
+  }
+  const Fraction f0 = step(widen_lower(first_g), widen_lower(first_m), sums);
+  const Fraction f1 = step(widen_upper(first_g), widen_upper(first_m), sums);
+  const Fraction f2 = step(widen_lower(second_g), widen_lower(second_m), sums);
+  const Fraction f3 = step(widen_upper(second_g), widen_upper(second_m), sums);
+  return plus(plus(f0, f1), plus(f2, f3));
+}
+
+// What one or two rounds add to the sum of relative errors. `last_g` is the round that `g` begins, or
+// the one after it.
+template <class LoadG, class LoadM>
+HWY_INLINE V64 relative_of(Fraction sum, const uint8_t* g, const uint8_t* last_g, const uint8_t* m,
+                           Seen& seen) {
+  using StoredG = Stored<LoadG>;
+  const F64 d;
+  const V64 relative = hn::Div(sum.above, sum.below);
+  const bool masked = StoredG::any_masked(StoredG::load_round(g), StoredG::load_round(last_g));
+  if (HWY_LIKELY(!masked && hn::AllTrue(d, hn::Le(relative, seen.floor)))) return relative;
+  const size_t elements = (last_g == g ? 1 : 2) * round_elements();
+  return look_closer<LoadG, LoadM>(g, m, elements, masked, relative, seen);
+}
+
+// Σgm. Up to kMostApart the rounding of Σg², Σm² and Σd² is below 1e-10 of |g| |m|.
+constexpr double kMostApart = 0x1p20;
+template <class LoadG, class LoadM>
+double product_of(const uint8_t* golden, const uint8_t* actual, size_t elements,
+                  const PairBlock& block) {
+  if (std::max(block.gg, block.mm) <= kMostApart * std::min(block.gg, block.mm))
+    return (block.gg - block.dd + block.mm) / 2;
+  const size_t lanes = hn::Lanes(F64());
+  V64 sum = hn::Zero(F64());
+  for (size_t i = 0; i < elements; i += lanes)
+    sum = hn::MulAdd(load_wide<LoadG>(golden + i * LoadG::kBytes),
+                     load_wide<LoadM>(actual + i * LoadM::kBytes), sum);
+  return total(sum);
 }
 
 template <class LoadG, class LoadM>
@@ -92,20 +190,11 @@ void pair_block_f32(const uint8_t* golden, const uint8_t* actual, size_t element
   using StoredG = Stored<LoadG>;
   using StoredM = Stored<LoadM>;
   const F64 d64;
-  const size_t lanes = hn::Lanes(d64);
   const size_t round = round_elements();
-  const size_t gs = lanes * LoadG::kBytes;
-  const size_t ms = lanes * LoadM::kBytes;
-  // Quotients of float32 values can be so close that |m/g - 1| and |d|/|g| round to a different
-  // order; those of 16-bit values are often equal, and must not be looked at again and again.
-  constexpr double kFloorShare =
-      LoadG::kBytes == 4 || LoadM::kBytes == 4 ? 1 - 0x1p-20 : 1 + 0x1p-50;
   const V64 zero = hn::Zero(d64);
-  Accumulators sums = {zero,         zero, zero, zero, zero,
-                       zero,         zero, zero, zero, hn::Set(d64, max_relative * kFloorShare),
-                       max_relative, 0,    0};
-  auto extremes_g = StoredG::start();
-  auto extremes_m = StoredM::start();
+  Sums sums = {zero, zero, zero, zero, zero, zero, zero, zero};
+  Extremes<LoadG, LoadM> extremes = {StoredG::start(), StoredM::start(), 0};
+  Seen seen = {hn::Set(d64, max_relative * (1 - 0x1p-20)), max_relative, 0, 0};
   const bool cuts =
       rows != nullptr && rows->row_elements % round == 0 && rows->first_elements % round == 0;
   V64 rows_gg = zero;
@@ -113,8 +202,22 @@ void pair_block_f32(const uint8_t* golden, const uint8_t* actual, size_t element
   size_t stretch = 0;
   size_t end = cuts ? std::min(elements, rows->first_elements) : elements;
   size_t i = 0;
-  for (;; i += round) {
-    if (HWY_UNLIKELY(i + round > end)) {
+  for (;;) {
+    const uint8_t* g = golden + i * LoadG::kBytes;
+    const uint8_t* m = actual + i * LoadM::kBytes;
+    if (HWY_LIKELY(i + 2 * round <= end)) {
+      const uint8_t* next_g = g + round * LoadG::kBytes;
+      const uint8_t* next_m = m + round * LoadM::kBytes;
+      const Fraction f0 = add_round<LoadG, LoadM>(g, m, sums, extremes);
+      const Fraction f1 = add_round<LoadG, LoadM>(next_g, next_m, sums, extremes);
+      sums.relative =
+          hn::Add(sums.relative, relative_of<LoadG, LoadM>(plus(f0, f1), g, next_g, m, seen));
+      i += 2 * round;
+    } else if (i + round <= end) {
+      const Fraction f = add_round<LoadG, LoadM>(g, m, sums, extremes);
+      sums.relative = hn::Add(sums.relative, relative_of<LoadG, LoadM>(f, g, g, m, seen));
+      i += round;
+    } else {
       if (!cuts) break;
       rows->dd[stretch] = total(sums.dd);
       rows->gg[stretch++] = total(sums.gg);
@@ -124,35 +227,10 @@ void pair_block_f32(const uint8_t* golden, const uint8_t* actual, size_t element
       if (end == elements) break;
       end = std::min(elements, end + rows->row_elements);
     }
-    const uint8_t* g = golden + i * LoadG::kBytes;
-    const uint8_t* m = actual + i * LoadM::kBytes;
-    ahead(g, round * LoadG::kBytes);
-    ahead(m, round * LoadM::kBytes);
-    const auto bits_g = StoredG::load_round(g);
-    const auto bits_m = StoredM::load_round(m);
-    StoredG::add(bits_g, extremes_g);
-    StoredM::add(bits_m, extremes_m);
-    if constexpr (std::is_same_v<LoadG, LoadM>) sums.equal += StoredG::count_equal(bits_g, bits_m);
-
-    Fraction f0 = step<LoadG, LoadM>(sums, g, m);
-    Fraction f1 = step<LoadG, LoadM>(sums, g + gs, m + ms);
-    Fraction f2 = step<LoadG, LoadM>(sums, g + 2 * gs, m + 2 * ms);
-    Fraction f3 = step<LoadG, LoadM>(sums, g + 3 * gs, m + 3 * ms);
-    const V64 excess = hn::Max(hn::Max(excess_of(sums, f0), excess_of(sums, f1)),
-                               hn::Max(excess_of(sums, f2), excess_of(sums, f3)));
-    if (HWY_UNLIKELY(StoredG::any_masked(bits_g) || !hn::AllFalse(d64, hn::Gt(excess, zero)))) {
-      f0 = look<LoadG, LoadM>(sums, g, m);
-      f1 = look<LoadG, LoadM>(sums, g + gs, m + ms);
-      f2 = look<LoadG, LoadM>(sums, g + 2 * gs, m + 2 * ms);
-      f3 = look<LoadG, LoadM>(sums, g + 3 * gs, m + 3 * ms);
-      sums.floor = hn::Set(d64, sums.max_relative * kFloorShare);
-    }
-    const Fraction all = plus(plus(f0, f1), plus(f2, f3));
-    sums.relative = hn::Add(sums.relative, hn::Div(all.above, all.below));
   }
   if (i > 0) {
-    StoredG::finish(extremes_g, out.golden);
-    StoredM::finish(extremes_m, out.actual);
+    StoredG::finish(extremes.g, golden, i, out.golden);
+    StoredM::finish(extremes.m, actual, i, out.actual);
   }
   if (cuts) {
     rows->done = true;
@@ -160,17 +238,17 @@ void pair_block_f32(const uint8_t* golden, const uint8_t* actual, size_t element
     sums.dd = rows_dd;
   }
   out.gg = total(sums.gg);
-  out.gm = total(sums.gm);
   out.mm = total(sums.mm);
   out.dd = total(sums.dd);
+  out.gm = product_of<LoadG, LoadM>(golden, actual, i, out);
   out.absolute = total(sums.absolute);
   out.relative = total(sums.relative);
   out.max_absolute = largest(d64, sums.max_absolute);
-  out.max_relative = sums.max_relative;
+  out.max_relative = seen.max_relative;
   out.golden.sum = total(sums.g);
   out.actual.sum = total(sums.m);
-  out.differing = i - sums.equal;
-  out.zero_golden_mismatch = sums.zero_golden_mismatch;
+  out.differing = i - extremes.equal - seen.equal;
+  out.zero_golden_mismatch = seen.zero_golden_mismatch;
   out.compared = elements;
 
   // The last few elements, one by one and by the book.

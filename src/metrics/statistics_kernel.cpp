@@ -23,35 +23,34 @@ void add_one(double value, double scale, SideBlock& out) {
 
 template <class Load>
 void statistics_block_f32(const uint8_t* data, size_t elements, SideBlock& out) {
-  const F32 d32;
   const F64 d64;
   const size_t round = round_elements();
-  const size_t step = hn::Lanes(d64) * Load::kBytes;
-  const Load load;
   // Two of each: one would wait for its own last addition.
   V64 sum0 = hn::Zero(d64), sum1 = sum0, squares0 = sum0, squares1 = sum0, magnitudes0 = sum0,
       magnitudes1 = sum0;
+  const auto add = [&](V64 a, V64 b) HWY_ATTR {
+    sum0 = hn::Add(sum0, a);
+    sum1 = hn::Add(sum1, b);
+    squares0 = hn::MulAdd(a, a, squares0);
+    squares1 = hn::MulAdd(b, b, squares1);
+    magnitudes0 = hn::Add(magnitudes0, hn::Abs(a));
+    magnitudes1 = hn::Add(magnitudes1, hn::Abs(b));
+  };
   auto extremes = Stored<Load>::start();
   size_t i = 0;
   for (; i + round <= elements; i += round) {
     const uint8_t* at = data + i * Load::kBytes;
     ahead(at, round * Load::kBytes);
     Stored<Load>::add(Stored<Load>::load_round(at), extremes);
-    for (size_t k = 0; k < 4; k += 2) {
-      const V64 a = hn::PromoteTo(d64, load(d32, at + k * step));
-      const V64 b = hn::PromoteTo(d64, load(d32, at + (k + 1) * step));
-      sum0 = hn::Add(sum0, a);
-      sum1 = hn::Add(sum1, b);
-      squares0 = hn::MulAdd(a, a, squares0);
-      squares1 = hn::MulAdd(b, b, squares1);
-      magnitudes0 = hn::Add(magnitudes0, hn::Abs(a));
-      magnitudes1 = hn::Add(magnitudes1, hn::Abs(b));
-    }
+    const VFull first = load_first<Load, true>(at);
+    const VFull second = load_second<Load, true>(at);
+    add(widen_lower(first), widen_upper(first));
+    add(widen_lower(second), widen_upper(second));
   }
   out.sum = total(hn::Add(sum0, sum1));
   out.squares = total(hn::Add(squares0, squares1));
   out.magnitudes = total(hn::Add(magnitudes0, magnitudes1));
-  if (i > 0) Stored<Load>::finish(extremes, out);
+  if (i > 0) Stored<Load>::finish(extremes, data, i, out);
   const size_t count = elements - i;
   double rest[4 * HWY_MAX_BYTES / sizeof(double)];
   widen<Load>(data + i * Load::kBytes, count, rest);

@@ -101,8 +101,8 @@ TEST_P(Metrics, AgreeWithPlainLoopsForEveryPairOfTypes) {
 }
 
 TEST_P(Metrics, AgreeForEveryLengthAroundTheVectorAndBlockSizes) {
-  for (const size_t n : {1u, 2u, 3u, 7u, 8u, 15u, 16u, 17u, 31u, 32u, 33u, 63u, 65u, 127u, 2047u,
-                         2048u, 2049u, 4100u}) {
+  for (const size_t n : {1u,  2u,  3u,  7u,  8u,   15u,   16u,   17u,   31u,   32u,
+                         33u, 63u, 65u, 96u, 127u, 2047u, 2048u, 2049u, 4064u, 4100u}) {
     const auto values = normal(n, static_cast<unsigned>(n));
     const auto others = near(values, 1e-3, 77);
     for (const DType dtype :
@@ -243,6 +243,71 @@ TEST_P(Metrics, KlIsRightWhereOneElementHasAllTheWeight) {
       check(make(DType::kFloat16, golden), make(DType::kFloat16, actual));
     }
   }
+}
+
+// The bounds up to which the kernels for narrow values and small differences are used.
+TEST_P(Metrics, KlIsRightOnBothSidesOfEveryBound) {
+  const auto values = normal(9000, 25);
+  for (const double largest : {0.5, 39.5, 40.5}) {
+    for (const double error : {0.0155, 0.0157, 0.124, 0.126, 0.49, 0.51}) {
+      SCOPED_TRACE(::testing::Message() << largest << ' ' << error);
+      auto golden = values;
+      for (double& v : golden) v = std::fmod(v * 37, 1.0) * largest;
+      auto actual = golden;
+      for (size_t i = 0; i < actual.size(); ++i)
+        actual[i] += std::sin(static_cast<double>(i)) * error;
+      for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+        check(make(dtype, golden), make(dtype, actual));
+        check(make(dtype, golden), make(DType::kBFloat16, actual));
+      }
+    }
+  }
+}
+
+// Σgm is had from the other sums as long as these tell it.
+TEST_P(Metrics, CosineIsRightHoweverFarApartTheNormsAre) {
+  const auto golden = normal(9000, 26);
+  const auto other = normal(9000, 27);
+  for (const double scale : {1.0, -1.0, 100.0, 1000.0, -1040.0, 1e4, 1e7, 1e-3, 1e-9, 1e15}) {
+    SCOPED_TRACE(scale);
+    auto like = near(golden, 0.01, 28);
+    auto unlike = other;
+    for (double& v : like) v *= scale;
+    for (double& v : unlike) v *= scale;
+    for (const DType dtype : {DType::kBFloat16, DType::kFloat32}) {
+      check(make(dtype, golden), make(dtype, like));
+      check(make(dtype, golden), make(dtype, unlike));
+      check(make(DType::kFloat16, golden), make(dtype, unlike));
+    }
+  }
+}
+
+TEST_P(Metrics, ExtremesAreRightWhereAllElementsHaveOneSign) {
+  for (const double sign : {1.0, -1.0, 0.0, -0.0}) {
+    SCOPED_TRACE(sign);
+    auto golden = normal(9001, 29);
+    for (double& v : golden) v = std::copysign(std::fabs(v) * std::fabs(sign) + 0.0, sign);
+    auto actual = golden;
+    actual[5000] *= 1.5;
+    for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32})
+      check(make(dtype, golden), make(dtype, actual));
+    golden[8000] = -sign;
+    check(make(DType::kFloat16, golden), make(DType::kBFloat16, actual));
+  }
+}
+
+// A relative error that is the same everywhere, and quotients that are next to each other.
+TEST_P(Metrics, TheLargestRelativeErrorIsExactAmongEqualOnes) {
+  auto golden = normal(20000, 30);
+  for (double& v : golden) v = std::ldexp(1.0, static_cast<int>(v));
+  auto actual = golden;
+  for (double& v : actual) v *= 1.0078125;
+  check(make(DType::kBFloat16, golden), make(DType::kBFloat16, actual));
+  check(make(DType::kFloat16, golden), make(DType::kBFloat16, actual));
+  golden[15000] = 255;
+  actual[15000] = 257;  // just above 1/128
+  check(make(DType::kFloat16, golden), make(DType::kFloat32, actual));
+  check(make(DType::kFloat16, golden), make(DType::kFloat16, actual));
 }
 
 TEST_P(Metrics, ExactMaximaSurviveConstantErrors) {
