@@ -6,7 +6,6 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -21,13 +20,20 @@ constexpr size_t kThreads = 4;
 // Of a larger file the beginning; the kernel sees by itself that it is read from front to back.
 constexpr uint64_t kMostOfAFile = uint64_t{16} << 20;
 
+// Once so many in a row were in memory, one of so many is looked at.
+constexpr size_t kAllInMemory = 16;
+constexpr size_t kLookedAt = 8;
+
 // Files of tmpfs always are; other file systems that cannot tell (NFS, FUSE) are asked.
-bool is_in_memory(int file, uint64_t at) {
-  char byte = 0;
-  iovec into{&byte, 1};
-  if (::preadv2(file, &into, 1, static_cast<off_t>(at), RWF_NOWAIT) == 1) return true;
-  struct statfs status{};
-  return errno == EOPNOTSUPP && ::fstatfs(file, &status) == 0 && status.f_type == TMPFS_MAGIC;
+bool is_in_memory(int file, uint64_t bytes) {
+  for (const uint64_t at : {uint64_t{0}, bytes / 2, bytes - 1}) {
+    char byte = 0;
+    iovec into{&byte, 1};
+    if (::preadv2(file, &into, 1, static_cast<off_t>(at), RWF_NOWAIT) == 1) continue;
+    struct statfs status{};
+    return errno == EOPNOTSUPP && ::fstatfs(file, &status) == 0 && status.f_type == TMPFS_MAGIC;
+  }
+  return true;
 }
 
 // How many bytes were asked for.
@@ -36,9 +42,7 @@ uint64_t ask_for(const std::string& path) {
   if (!file || file->bytes == 0) return 0;
   const int descriptor = file->descriptor.get();
   const uint64_t bytes = std::min<uint64_t>(file->bytes, kMostOfAFile);
-  const std::array places{uint64_t{0}, bytes / 2, bytes - 1};
-  if (std::ranges::all_of(places, [&](uint64_t at) { return is_in_memory(descriptor, at); }))
-    return 0;
+  if (is_in_memory(descriptor, bytes)) return 0;
   ::posix_fadvise(descriptor, 0, static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
   return bytes;
 }
@@ -61,6 +65,9 @@ void ReadAhead::want(std::vector<std::string> paths) {
   {
     const std::lock_guard lock(mutex_);
     wanted_.push_back({std::move(paths)});
+    Wanted& last = wanted_.back();
+    last.is_passed_over = in_memory_ >= kAllInMemory && (first_ + wanted_.size()) % kLookedAt != 0;
+    if (last.is_passed_over) return;
   }
   changed_.notify_one();
 }
@@ -84,12 +91,14 @@ void ReadAhead::read() {
         lock, [&] { return ends_ || (next_ < first_ + wanted_.size() && bytes_ < most_bytes_); });
     if (ends_) return;
     const uint64_t number = next_++;
+    if (wanted_[number - first_].is_passed_over) continue;
     // A copy: it may be taken in the meantime.
     const std::vector<std::string> paths = wanted_[number - first_].paths;
     lock.unlock();
     uint64_t bytes = 0;
     for (const std::string& path : paths) bytes += ask_for(path);
     lock.lock();
+    if (!paths.empty()) in_memory_ = bytes == 0 ? in_memory_ + 1 : 0;
     if (number < first_) continue;  // taken
     wanted_[number - first_].bytes = bytes;
     bytes_ += bytes;

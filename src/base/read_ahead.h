@@ -30,7 +30,8 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
 
   // Files that are worked on together, after all those before. Not worth it for small files that may
-  // be in memory: to wake a thread takes as long as reading one.
+  // be in memory: to wake a thread takes as long as reading one. Where many in a row were in memory,
+  // only some are looked at until one is not.
   void want(std::vector<std::string> paths);
   void take();
 
@@ -38,6 +39,7 @@ class ReadAhead {
   struct Wanted {
     std::vector<std::string> paths;
     uint64_t bytes = 0;  // that were asked for
+    bool is_passed_over = false;
   };
 
   void read();
@@ -46,9 +48,10 @@ class ReadAhead {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Wanted> wanted_;
-  uint64_t first_ = 0;  // number of wanted_.front()
-  uint64_t next_ = 0;   // to be asked for
-  uint64_t bytes_ = 0;  // asked for and not taken yet
+  uint64_t first_ = 0;    // number of wanted_.front()
+  uint64_t next_ = 0;     // to be asked for
+  uint64_t bytes_ = 0;    // asked for and not taken yet
+  size_t in_memory_ = 0;  // of those that were looked at last, in a row
   bool ends_ = false;
   std::vector<std::jthread> threads_;
 };

@@ -5,10 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "base/text_file.h"
 
@@ -76,6 +78,30 @@ TEST_F(ReadAheadTest, AsMuchAsAllowedUntilItIsTaken) {
   EXPECT_FALSE(is_in_memory(other));
   ahead.take();
   EXPECT_TRUE(comes(other));
+}
+
+// Nobody looks at every file of a dump that is in memory, but what is not there is seen soon.
+TEST_F(ReadAheadTest, AfterManyInMemorySomeAreLookedAtUntilOneIsNot) {
+  constexpr size_t kCold = 24;
+  std::vector<std::string> cold;
+  for (size_t i = 0; i < kCold; ++i) cold.push_back(cold_file(std::to_string(i)));
+  if (cold[0].empty()) GTEST_SKIP() << "files here are always in memory";
+  const std::string warm = folder_ + "/warm";
+  std::ofstream(warm) << "x";
+  ReadAhead ahead(kCold * kBytes * 2);
+  for (int i = 0; i < 100; ++i) {
+    ahead.want({warm});
+    ::usleep(1000);
+    ahead.take();
+  }
+  for (const std::string& path : cold) {
+    ahead.want({path});
+    ::usleep(20000);  // so that it is seen before the next is wanted
+  }
+  EXPECT_TRUE(comes(cold.back()));
+  const auto there = std::count_if(cold.begin(), cold.end(), is_in_memory);
+  EXPECT_GE(there, kCold - 8);
+  EXPECT_LT(there, kCold);
 }
 
 TEST_F(ReadAheadTest, WhatIsTakenBeforeItsTurnCountsNothing) {
