@@ -66,13 +66,19 @@ std::optional<size_t> read_whole(int file, std::span<std::byte> into) {
 
 }  // namespace
 
-Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
+Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path,
+                                                           const ReadBuffers* buffers) {
   const auto file = open_regular(path, "file");
   if (!file) return fail(file.error());
   const size_t size = file->bytes;
   const std::byte* data = nullptr;
+  std::shared_ptr<std::byte[]> bytes;
   if (size > 0 && size <= kSmallBytes) {
-    auto bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+    bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+  } else if (size > 0 && buffers != nullptr) {
+    bytes = buffers->take(size);
+  }
+  if (bytes != nullptr) {
     const auto got = read_whole(file->descriptor.get(), {bytes.get(), size});
     if (!got) return fail(system_error(ErrorCode::kUnreadable, path, "cannot be read"));
     return std::shared_ptr<const MappedFile>(new MappedFile(path, std::move(bytes), *got));

@@ -1,5 +1,6 @@
 // Read-only bytes of a file, mapped rather than read, so that a tensor of any size costs no memory
 // of ours. Small files are read: mapping takes longer, and threads that map wait for each other.
+// Larger ones are, too, where their reader has memory that it uses again (read_buffers.h).
 //
 //   auto file = MappedFile::open(path);
 //   if (!file) return fail(file.error());
@@ -15,6 +16,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/read_buffers.h"
 
 namespace ait {
 
@@ -22,7 +24,8 @@ class MappedFile {
  public:
   // Fails on a missing path, a folder, anything that is not a regular file, and on lack of
   // permission. An empty file maps to no bytes.
-  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path,
+                                                        const ReadBuffers* buffers = nullptr);
 
   // Bytes of our own making (a decompressed member) in an unlinked temporary file: page cache that
   // the kernel can write out, not anonymous memory. `fill` gets exactly `size` writable bytes.
@@ -41,11 +44,11 @@ class MappedFile {
  private:
   MappedFile(std::string path, const std::byte* data, size_t size)
       : path_(std::move(path)), data_(data), size_(size) {}
-  MappedFile(std::string path, std::unique_ptr<std::byte[]> bytes, size_t size)
+  MappedFile(std::string path, std::shared_ptr<const std::byte[]> bytes, size_t size)
       : path_(std::move(path)), read_(std::move(bytes)), data_(read_.get()), size_(size) {}
 
   std::string path_;
-  std::unique_ptr<std::byte[]> read_;  // null: mapped
+  std::shared_ptr<const std::byte[]> read_;  // null: mapped
   const std::byte* data_;
   size_t size_;
 };

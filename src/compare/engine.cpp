@@ -237,10 +237,10 @@ class Run {
     at.opened = true;
   }
 
-  static OpenSide open_side(const match::Side& side, FileCache& files) {
+  OpenSide open_side(const match::Side& side, FileCache& files) const {
     OpenSide out;
     for (const TensorRecord& record : side.records)
-      out.push_back(record.member.empty() ? formats::open_indexed(record.path)
+      out.push_back(record.member.empty() ? formats::open_indexed(record.path, &buffers_)
                                           : files.get(record.path));
     return out;
   }
@@ -379,6 +379,7 @@ class Run {
   const std::atomic<bool>& stop_;
   FileCache golden_files_{kCachedFiles};
   FileCache actual_files_{kCachedFiles};
+  const ReadBuffers buffers_;
   std::vector<Batch> batches_;
   size_t next_ = 0;   // pair to look at
   size_t taken_ = 0;  // pairs that are worked on or done

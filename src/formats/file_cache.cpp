@@ -16,8 +16,8 @@ std::optional<size_t> IndexedFile::find(const std::string& name) const {
   return found != index_of.end() ? std::optional(found->second) : std::nullopt;
 }
 
-SharedFile open_indexed(const std::string& path) {
-  auto opened = open_tensor_file(path);
+SharedFile open_indexed(const std::string& path, const ReadBuffers* buffers) {
+  auto opened = open_tensor_file(path, std::nullopt, buffers);
   if (!opened) return std::make_shared<const Result<IndexedFile>>(fail(opened.error()));
   IndexedFile file{std::move(*opened), {}};
   if (const size_t count = file.file->size(); count > 1)

@@ -30,7 +30,7 @@ struct IndexedFile {
 
 using SharedFile = std::shared_ptr<const Result<IndexedFile>>;
 
-SharedFile open_indexed(const std::string& path);
+SharedFile open_indexed(const std::string& path, const ReadBuffers* buffers = nullptr);
 
 // Keeps the files that were opened last: so many, and fewer where they hold more than a few hundred
 // thousand tensors together. Not thread-safe.

@@ -111,8 +111,9 @@ Result<Description> TensorFile::describe(size_t index) const {
 }
 
 Result<std::unique_ptr<TensorFile>> open_tensor_file(const std::string& path,
-                                                     const std::optional<RawLayout>& raw) {
-  auto mapped = MappedFile::open(path);
+                                                     const std::optional<RawLayout>& raw,
+                                                     const ReadBuffers* buffers) {
+  auto mapped = MappedFile::open(path, buffers);
   if (!mapped) return fail(mapped.error());
   auto file = with_path(open_any(std::move(*mapped), raw), path);
   if (!file) return fail(file.error());

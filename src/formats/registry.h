@@ -83,9 +83,10 @@ struct RawLayout {
 };
 
 // Opens a file of any known format. With `raw`, the file is taken as bare bytes whatever it looks
-// like.
+// like. With `buffers` it may be read as a whole (MappedFile::open).
 Result<std::unique_ptr<TensorFile>> open_tensor_file(
-    const std::string& path, const std::optional<RawLayout>& raw = std::nullopt);
+    const std::string& path, const std::optional<RawLayout>& raw = std::nullopt,
+    const ReadBuffers* buffers = nullptr);
 
 // The only tensor of a file; fails with kUsage, listing the first names, where it holds none or
 // several. `name` picks one of several.

@@ -138,7 +138,7 @@ Routing::Routing(const RunSide& side, size_t program, const std::vector<Round>& 
 }
 
 // Whether it has rows that are not those of the tokens, or the choice of a router: its experts may have
-// got all tokens.
+// got all tokens. Integers are no rows: positions and masks have other shapes than what they are of.
 bool Routing::may_be_mixture(const Segment& segment) const {
   bool found = false;
   for (const Round& round : rounds_)
@@ -146,11 +146,11 @@ bool Routing::may_be_mixture(const Segment& segment) const {
       if (found || round.tokens.count == 0) return;
       const auto shape = shape_in(side_, round.step, slot);
       if (!shape || shape->size() != 2 || is_weight(side_, round.step, slot, *shape)) return;
-      found = static_cast<size_t>((*shape)[0]) != round.tokens.count;
-      if (found || (*shape)[1] > kMostChoices) return;
+      const bool has_other_rows = static_cast<size_t>((*shape)[0]) != round.tokens.count;
+      if (!has_other_rows && (*shape)[1] > kMostChoices) return;
       const auto choice = read_choice(side_, round.step, slot);
       const bool is_output = side_.recording.slots[slot].direction == Direction::kOutput;
-      found = choice && is_choice(*choice, round.tokens.count, is_output);
+      found = choice ? is_choice(*choice, round.tokens.count, is_output) : has_other_rows;
     });
   return found;
 }
