@@ -7,8 +7,7 @@
 //   - Σ|d|/|g| needs no division per element: a/b + c/d = (ad + cb)/(bd), three times, so one
 //     division serves eight vectors of elements. All terms are positive, so each step only rounds;
 //     products of eight float32 values between 2^-23 and 2^100 cannot leave the range of double.
-//   - A new largest relative error shows in that sum of eight, which is rarely above the largest so
-//     far. Only then each is looked at.
+//   - The exact largest relative error costs a division only where |d| > largest so far · |g|.
 //   - Σgm is (Σg² + Σm² - Σd²) / 2. What rounding does to it is as small as in Σg² and Σm², unless
 //     one of these is far smaller than the other: then it is summed after all.
 #include "metrics/kernels.h"
@@ -28,6 +27,7 @@ namespace ait::metrics::HWY_NAMESPACE {
 // instruction set.
 struct Sums {
   V64 gg, mm, dd, g, m, absolute, relative, max_absolute;
+  V64 excess;  // the most that |d| exceeds what the largest relative error so far allows
 };
 
 // What the stored bits tell.
@@ -40,7 +40,7 @@ struct Extremes {
 
 // What changes in few rounds only.
 struct Seen {
-  V64 floor;  // below the largest relative error so far, by more than rounding can do
+  V64 floor;  // the largest relative error so far
   double max_relative;
   size_t equal, zero_golden_mismatch;
 };
@@ -60,7 +60,7 @@ HWY_INLINE V64 load_wide(const uint8_t* at) {
 }
 
 // Adds one vector to all sums; returns |d| and |g|.
-HWY_INLINE Fraction step(V64 g, V64 m, Sums& sums) {
+HWY_INLINE Fraction step(V64 g, V64 m, V64 floor, Sums& sums) {
   const V64 d = hn::Sub(m, g);
   const V64 magnitude = hn::Abs(d);
   sums.gg = hn::MulAdd(g, g, sums.gg);
@@ -70,7 +70,9 @@ HWY_INLINE Fraction step(V64 g, V64 m, Sums& sums) {
   sums.m = hn::Add(sums.m, m);
   sums.absolute = hn::Add(sums.absolute, magnitude);
   sums.max_absolute = hn::Max(sums.max_absolute, magnitude);
-  return {magnitude, hn::Abs(g)};
+  const V64 golden = hn::Abs(g);
+  sums.excess = hn::Max(sums.excess, hn::NegMulAdd(floor, golden, magnitude));
+  return {magnitude, golden};
 }
 
 // |d| and |g| of what is no golden value that counts as zero; these and a new largest relative error
@@ -96,38 +98,30 @@ HWY_INLINE Fraction look(const uint8_t* golden, const uint8_t* actual, Seen& see
   return {hn::IfThenElseZero(live, error), hn::IfThenElse(live, magnitude, hn::Set(d, 1.0))};
 }
 
-// The rare case: a golden value counts as zero (`masked`), or `relative`, the sum of relative errors,
-// is so large that there may be a new largest one. Elements are read again.
+// Quotients of float32 values can be so close that |m/g - 1| and |d|/|g| round to a different order;
+// those of 16-bit values are often equal, and must not be looked at again and again.
+template <class LoadG, class LoadM>
+constexpr double kFloorShare = LoadG::kBytes == 4 || LoadM::kBytes == 4 ? 1 - 0x1p-20 : 1 + 0x1p-50;
+
+// The rare case: a golden value counts as zero, or there is a new largest relative error. Elements
+// are read again. Returns the sum of relative errors.
 template <class LoadG, class LoadM>
 HWY_NOINLINE V64 look_closer(const uint8_t* golden, const uint8_t* actual, size_t elements,
-                             bool masked, V64 relative, Seen& seen) {
-  // Quotients of float32 values can be so close that |m/g - 1| and |d|/|g| round to a different
-  // order; those of 16-bit values are often equal, and must not be looked at again and again.
-  constexpr double kFloorShare =
-      LoadG::kBytes == 4 || LoadM::kBytes == 4 ? 1 - 0x1p-20 : 1 + 0x1p-50;
+                             Seen& seen) {
   const F64 d;
-  const size_t lanes = hn::Lanes(d);
-  const V64 floor = hn::Set(d, seen.max_relative * kFloorShare);
-  V64 excess = hn::Zero(d);
-  for (size_t i = 0; i < elements; i += lanes) {
-    const V64 g = load_wide<LoadG>(golden + i * LoadG::kBytes);
-    const V64 m = load_wide<LoadM>(actual + i * LoadM::kBytes);
-    excess = hn::Max(excess, hn::NegMulAdd(floor, hn::Abs(g), hn::Abs(hn::Sub(m, g))));
-  }
-  if (!masked && hn::AllFalse(d, hn::Gt(excess, hn::Zero(d)))) return relative;
-  relative = hn::Zero(d);
-  for (size_t i = 0; i < elements; i += lanes) {
+  V64 relative = hn::Zero(d);
+  for (size_t i = 0; i < elements; i += hn::Lanes(d)) {
     const Fraction f =
         look<LoadG, LoadM>(golden + i * LoadG::kBytes, actual + i * LoadM::kBytes, seen);
     relative = hn::Add(relative, hn::Div(f.above, f.below));
   }
-  seen.floor = hn::Set(d, seen.max_relative * (1 - 0x1p-20));
+  seen.floor = hn::Set(d, seen.max_relative * kFloorShare<LoadG, LoadM>);
   return relative;
 }
 
 // Adds one round to all sums; returns the sum of its relative errors.
 template <class LoadG, class LoadM>
-HWY_INLINE Fraction add_round(const uint8_t* g, const uint8_t* m, Sums& sums,
+HWY_INLINE Fraction add_round(const uint8_t* g, const uint8_t* m, V64 floor, Sums& sums,
                               Extremes<LoadG, LoadM>& extremes) {
   using StoredG = Stored<LoadG>;
   using StoredM = Stored<LoadM>;
@@ -148,10 +142,10 @@ HWY_INLINE Fraction add_round(const uint8_t* g, const uint8_t* m, Sums& sums,
     extremes.equal += hn::CountTrue(Full(), hn::Eq(first_g, first_m)) +
                       hn::CountTrue(Full(), hn::Eq(second_g, second_m));
   }
-  const Fraction f0 = step(widen_lower(first_g), widen_lower(first_m), sums);
-  const Fraction f1 = step(widen_upper(first_g), widen_upper(first_m), sums);
-  const Fraction f2 = step(widen_lower(second_g), widen_lower(second_m), sums);
-  const Fraction f3 = step(widen_upper(second_g), widen_upper(second_m), sums);
+  const Fraction f0 = step(widen_lower(first_g), widen_lower(first_m), floor, sums);
+  const Fraction f1 = step(widen_upper(first_g), widen_upper(first_m), floor, sums);
+  const Fraction f2 = step(widen_lower(second_g), widen_lower(second_m), floor, sums);
+  const Fraction f3 = step(widen_upper(second_g), widen_upper(second_m), floor, sums);
   return plus(plus(f0, f1), plus(f2, f3));
 }
 
@@ -159,14 +153,15 @@ HWY_INLINE Fraction add_round(const uint8_t* g, const uint8_t* m, Sums& sums,
 // the one after it.
 template <class LoadG, class LoadM>
 HWY_INLINE V64 relative_of(Fraction sum, const uint8_t* g, const uint8_t* last_g, const uint8_t* m,
-                           Seen& seen) {
+                           Sums& sums, Seen& seen) {
   using StoredG = Stored<LoadG>;
   const F64 d;
-  const V64 relative = hn::Div(sum.above, sum.below);
   const bool masked = StoredG::any_masked(StoredG::load_round(g), StoredG::load_round(last_g));
-  if (HWY_LIKELY(!masked && hn::AllTrue(d, hn::Le(relative, seen.floor)))) return relative;
+  const bool exceeds = !hn::AllFalse(d, hn::Gt(sums.excess, hn::Zero(d)));
+  sums.excess = hn::Zero(d);
+  if (HWY_LIKELY(!masked && !exceeds)) return hn::Div(sum.above, sum.below);
   const size_t elements = (last_g == g ? 1 : 2) * round_elements();
-  return look_closer<LoadG, LoadM>(g, m, elements, masked, relative, seen);
+  return look_closer<LoadG, LoadM>(g, m, elements, seen);
 }
 
 // Σgm. Up to kMostApart the rounding of Σg², Σm² and Σd² is below 1e-10 of |g| |m|.
@@ -192,9 +187,9 @@ void pair_block_f32(const uint8_t* golden, const uint8_t* actual, size_t element
   const F64 d64;
   const size_t round = round_elements();
   const V64 zero = hn::Zero(d64);
-  Sums sums = {zero, zero, zero, zero, zero, zero, zero, zero};
+  Sums sums = {zero, zero, zero, zero, zero, zero, zero, zero, zero};
   Extremes<LoadG, LoadM> extremes = {StoredG::start(), StoredM::start(), 0};
-  Seen seen = {hn::Set(d64, max_relative * (1 - 0x1p-20)), max_relative, 0, 0};
+  Seen seen = {hn::Set(d64, max_relative * kFloorShare<LoadG, LoadM>), max_relative, 0, 0};
   const bool cuts =
       rows != nullptr && rows->row_elements % round == 0 && rows->first_elements % round == 0;
   V64 rows_gg = zero;
@@ -208,14 +203,14 @@ void pair_block_f32(const uint8_t* golden, const uint8_t* actual, size_t element
     if (HWY_LIKELY(i + 2 * round <= end)) {
       const uint8_t* next_g = g + round * LoadG::kBytes;
       const uint8_t* next_m = m + round * LoadM::kBytes;
-      const Fraction f0 = add_round<LoadG, LoadM>(g, m, sums, extremes);
-      const Fraction f1 = add_round<LoadG, LoadM>(next_g, next_m, sums, extremes);
+      const Fraction f0 = add_round<LoadG, LoadM>(g, m, seen.floor, sums, extremes);
+      const Fraction f1 = add_round<LoadG, LoadM>(next_g, next_m, seen.floor, sums, extremes);
       sums.relative =
-          hn::Add(sums.relative, relative_of<LoadG, LoadM>(plus(f0, f1), g, next_g, m, seen));
+          hn::Add(sums.relative, relative_of<LoadG, LoadM>(plus(f0, f1), g, next_g, m, sums, seen));
       i += 2 * round;
     } else if (i + round <= end) {
-      const Fraction f = add_round<LoadG, LoadM>(g, m, sums, extremes);
-      sums.relative = hn::Add(sums.relative, relative_of<LoadG, LoadM>(f, g, g, m, seen));
+      const Fraction f = add_round<LoadG, LoadM>(g, m, seen.floor, sums, extremes);
+      sums.relative = hn::Add(sums.relative, relative_of<LoadG, LoadM>(f, g, g, m, sums, seen));
       i += round;
     } else {
       if (!cuts) break;
