@@ -164,8 +164,8 @@ HWY_INLINE V64 relative_of(Fraction sum, const uint8_t* g, const uint8_t* last_g
   return look_closer<LoadG, LoadM>(g, m, elements, seen);
 }
 
-// Σgm. Up to kMostApart the rounding of Σg², Σm² and Σd² is below 1e-10 of |g| |m|.
-constexpr double kMostApart = 0x1p20;
+// Σgm. Up to kMostApart the rounding of Σg², Σm² and Σd² is below 1e-12 of |g| |m|.
+constexpr double kMostApart = 0x1p8;
 template <class LoadG, class LoadM>
 double product_of(const uint8_t* golden, const uint8_t* actual, size_t elements,
                   const PairBlock& block) {
