@@ -65,11 +65,13 @@ void ReadAhead::want(std::vector<std::string> paths) {
   {
     const std::lock_guard lock(mutex_);
     wanted_.push_back({std::move(paths)});
-    Wanted& last = wanted_.back();
-    last.is_passed_over = in_memory_ >= kAllInMemory && (first_ + wanted_.size()) % kLookedAt != 0;
-    if (last.is_passed_over) return;
+    if (is_passed_over(first_ + wanted_.size() - 1)) return;
   }
   changed_.notify_one();
+}
+
+bool ReadAhead::is_passed_over(uint64_t number) const {
+  return in_memory_ >= kAllInMemory && number % kLookedAt != 0;
 }
 
 void ReadAhead::take() {
@@ -91,7 +93,7 @@ void ReadAhead::read() {
         lock, [&] { return ends_ || (next_ < first_ + wanted_.size() && bytes_ < most_bytes_); });
     if (ends_) return;
     const uint64_t number = next_++;
-    if (wanted_[number - first_].is_passed_over) continue;
+    if (is_passed_over(number)) continue;
     // A copy: it may be taken in the meantime.
     const std::vector<std::string> paths = wanted_[number - first_].paths;
     lock.unlock();

@@ -39,10 +39,10 @@ class ReadAhead {
   struct Wanted {
     std::vector<std::string> paths;
     uint64_t bytes = 0;  // that were asked for
-    bool is_passed_over = false;
   };
 
   void read();
+  bool is_passed_over(uint64_t number) const;
 
   const uint64_t most_bytes_;
   std::mutex mutex_;
