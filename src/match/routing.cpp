@@ -14,7 +14,6 @@ namespace ait::match {
 namespace {
 
 using capture::Direction;
-using capture::Operation;
 using capture::Recording;
 using capture::Slot;
 using By = Routed::By;
@@ -122,10 +121,11 @@ Routing::Routing(const RunSide& side, size_t program, const std::vector<Round>& 
     : side_(side), rounds_(rounds) {
   const Program& p = side.programs[program];
   if (!p.layers.empty()) {
-    // The first layers may have no experts.
+    // The first layers may have no experts, and every second one may have none.
     const size_t last = p.layers.size() - 1;
-    if (!may_be_mixture(p.layers[0]) && !may_be_mixture(p.layers[last / 2]) &&
-        !may_be_mixture(p.layers[last]))
+    const std::set<size_t> some = {0, last / 2, last - std::min<size_t>(last, 1), last};
+    if (std::none_of(some.begin(), some.end(),
+                     [&](size_t layer) { return may_be_mixture(p.layers[layer]); }))
       return;
     for (const Segment& layer : p.layers) look_at(layer);
     return;

@@ -180,6 +180,41 @@ TEST(Routing, FindsExpertsByTheTokensThatTheirRouterGaveThem) {
   EXPECT_EQ(routing.of(sound.slot("root.layers.1.gate")).by, By::kNobody);
 }
 
+// Only the second and the fourth of five layers have experts.
+TEST(Routing, FindsExpertsInEverySecondLayer) {
+  std::string text = "root  none\n  embed  Embedding\n";
+  for (const int layer : {0, 1, 2, 3, 4}) {
+    text += "  layers." + std::to_string(layer) + "  DecoderLayer\n    norm  RMSNorm\n";
+    text += layer % 2 == 1 ? "    gate  Router\n    experts.0  Linear\n    experts.1  Linear\n"
+                           : "    mlp  Linear\n";
+  }
+  TinyRun run{capture::kTorchTraits, text};
+  run.save("root.embed", random_matrix("embed", 4, 16));
+  for (const int number : {0, 1, 2, 3, 4}) {
+    const std::string layer = "root.layers." + std::to_string(number);
+    run.save(layer + ".norm", random_matrix(layer + "norm", 4, 16));
+    if (number % 2 == 0) {
+      run.save(layer + ".mlp", random_matrix(layer + "mlp", 4, 16));
+      continue;
+    }
+    run.save(layer + ".gate", std::vector<int64_t>{0, 1, 0, 2, 0, 1, 2, 3}, {4, 2}, DType::kInt64);
+    run.save(layer + ".experts.0", random_matrix(layer + "first", 3, 16).values, {3, 16},
+             DType::kFloat32);
+    run.save(layer + ".experts.1", random_matrix(layer + "second", 2, 16).values, {2, 16},
+             DType::kFloat32);
+  }
+  const std::vector<Program> programs = find_programs(run.recording);
+  ASSERT_EQ(programs[0].layers.size(), 5u);
+  const std::vector<Routing::Round> rounds = {{{0, 0, 0}, {4, 1}}};
+  const RunSide side{run.recording, programs};
+  const Routing routing(side, 0, rounds);
+  for (const std::string layer : {"root.layers.1", "root.layers.3"}) {
+    const Routed of = routing.of(run.recording.first_slot[run.operation(layer + ".experts.1")]);
+    EXPECT_EQ(of.by, By::kExpert) << layer;
+    EXPECT_TRUE(of.is_proven) << layer;
+  }
+}
+
 TEST(Routing, DoesNotTakeOtherNumbersOfRowsForExperts) {
   // The numbers of rows are none that this choice gives.
   const TinyMixture other({0, 1, 1, 2, 0, 1, 2, 3}, {0, 1, 2}, {0, 2});
